@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text to Program: the syntax of published MT-3000 kernels plus our directives (.param, .equ, .rept, .macro, .region,
+// .scheduled_for). DESIGN section 3; docs/isa.md is generated from the same table.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "isa/program.h"
+
+namespace mtsim::isa {
+
+struct AssembleOptions {
+  std::vector<Register> operands;  // which register %n is; the default R10, R12, R14, ... when shorter
+};
+
+/// Throws IsaError listing every problem with file:line:col. `file` is used in messages only.
+Program assemble(std::string_view text, const std::string& file, const AssembleOptions& options = {});
+
+/// Reads and assembles a file; IsaError when it cannot be read.
+Program assemble_file(const std::string& path, const AssembleOptions& options = {});
+
+/// "R10" -> register; nullopt when it is not a register name or out of range. Case-insensitive.
+std::optional<Register> parse_register(std::string_view text);
+
+}  // namespace mtsim::isa

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Program to text. print() round-trips: assemble(print(p)) equals p, packet for packet.
+#pragma once
+
+#include <string>
+
+#include "isa/program.h"
+
+namespace mtsim::isa {
+
+/// One line a packet, one column a unit, as Table I of the paper looks; `mtsim fmt` prints this.
+std::string print(const Program& program);
+
+/// One instruction as it would stand in source: "[!R0] SADDA.M1 R50, AR0, AR1".
+std::string print(const Instruction& instruction);
+
+/// One packet on one line, instructions joined by " | "; faults quote it.
+std::string print(const Packet& packet);
+
+}  // namespace mtsim::isa

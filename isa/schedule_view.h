@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A schedule one can read: a row a cycle, a column a unit, results in flight, initiation interval, unit use.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "isa/program.h"
+
+namespace mtsim::isa {
+
+struct LoopSchedule {
+  std::string label;          // label of the first packet; "" when it has none
+  int first = 0, last = 0;    // packets [first, last) of the loop body, delay slots included
+  int initiation_interval = 0;  // cycles of one pass
+  std::array<int, k_units> issues{};
+  int resource_bound = 0;     // cycles the busiest unit alone needs for one pass
+};
+
+/// Single-block loops: a backward SBR whose body holds no other label or taken branch.
+std::vector<LoopSchedule> loops(const Program& program, const Latencies& latencies);
+
+/// The text of `mtsim schedule`: the whole program or only the loop or region called `part`.
+/// Throws IsaError when `part` names nothing.
+std::string schedule_text(const Program& program, const Latencies& latencies, const std::string& part = "");
+
+}  // namespace mtsim::isa

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// One acceleration zone of Fig. 2a: 24 DSP cores, GSM, DDR and the fabric between them, on SystemC.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "isa/program.h"
+#include "sim/accounting.h"
+#include "sim/config/machine.h"
+#include "sim/dsp.h"
+
+namespace mtsim::sim {
+
+/// functional: every byte moves, every packet executes. timing: no data; microkernels come from the memo. Same cycles.
+enum class Depth : std::uint8_t { functional, timing };
+
+struct ClusterOptions {
+  Depth depth = Depth::functional;
+  bool memo = true;  // false in functional depth: nothing is taken from the memo, for the test that both depths agree
+  bool poison = true;  // DMA destinations hold NaN patterns from issue to completion (functional)
+};
+
+struct LaunchResult {
+  std::int64_t cycles = 0;        // launch cost included
+  std::vector<CoreReport> cores;  // each sums to `cycles`
+  PathBytes bytes;
+  std::vector<Finding> findings;
+  std::optional<Fault> fault;     // the program faulted; the other cores were stopped
+  std::int64_t dma_transfers = 0;
+};
+
+/// One per process (SystemC elaborates once): cases run one after another with reset() between them.
+class Cluster {
+ public:
+  explicit Cluster(const MachineConfig& machine, const ClusterOptions& options = {});
+  ~Cluster();
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  const MachineConfig& machine() const;
+  Depth depth() const;
+
+  /// Forgets memory contents and allocations. A new machine may differ in every number but cores and memory sizes
+  /// (SimError otherwise: use another process).
+  void reset(const MachineConfig& machine, const ClusterOptions& options);
+  void reset();
+
+  /// Cluster DDR and GSM for the host; 256-byte aligned. SimError when full: asked, free.
+  Pointer ddr_malloc(std::int64_t bytes);
+  Pointer gsm_malloc(std::int64_t bytes);
+
+  /// Functional access through the TLM-2.0 targets; takes no simulated time. No-ops in timing depth.
+  void write(Pointer destination, std::span<const std::byte> data);
+  void read(Pointer source, std::span<std::byte> data) const;
+
+  /// Decodes a program for this machine, once per program and latencies.
+  Kernel load(const isa::Program& program, const std::string& entry = "");
+
+  /// Starts `program` on `cores` cores (all if 0), runs the simulation until all are done.
+  /// Throws SimError for impossible requests and deadlocks (who waits where).
+  LaunchResult launch(const DspProgram& program, int cores = 0);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> m_impl;
+};
+
+}  // namespace mtsim::sim

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strict YAML: a wrong file is refused with every mistake in it, each with file:line:col, the value and a suggestion.
+// Refused: unknown, duplicate and mistyped keys, values out of range, anchors/aliases/merge keys, octal and 'yes' traps.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "isa/diagnostic.h"
+
+namespace mtsim::sim {
+
+/// A configuration that cannot be used; every problem found, not just the first.
+class ConfigError : public std::runtime_error {
+ public:
+  explicit ConfigError(std::vector<isa::Diagnostic> diagnostics);
+  explicit ConfigError(const std::string& message);
+  const std::vector<isa::Diagnostic>& diagnostics() const { return m_diagnostics; }
+
+ private:
+  std::vector<isa::Diagnostic> m_diagnostics;
+};
+
+/// One node of a parsed document with its place. Readers take keys from a mapping one by one; finish() complains about those
+/// nobody took. All complaints collect in the document and are thrown together by YamlDocument::finish().
+class YamlDocument;
+
+class YamlNode {
+ public:
+  bool is_scalar() const;
+  bool is_sequence() const;
+  bool is_mapping() const;
+  isa::Place place() const;
+
+  // Scalars. A mismatch is recorded (not thrown) and gives a default value.
+  std::string as_string() const;
+  std::int64_t as_integer() const;   // decimal or 0x hex; a leading 0 as in 010 is refused
+  double as_number() const;
+  bool as_boolean() const;           // true or false only
+
+  // Sequences.
+  std::size_t size() const;
+  YamlNode at(std::size_t index) const;
+
+  // Mappings. find() marks the key as known; keys nobody asked for are errors with a suggestion.
+  std::optional<YamlNode> find(std::string_view key) const;
+  YamlNode require(std::string_view key) const;  // records "missing key" and gives a null node
+  std::vector<std::string> keys() const;         // in file order, marks all as known
+  bool is_null() const;
+
+  /// Records a complaint about this node.
+  void complain(const std::string& message, const std::string& suggestion = "") const;
+
+ private:
+  friend class YamlDocument;
+  struct Impl;
+  std::shared_ptr<const Impl> m_impl;
+};
+
+class YamlDocument {
+ public:
+  /// Throws ConfigError for unreadable files and syntax errors.
+  static YamlDocument load(const std::string& path);
+  static YamlDocument parse(std::string_view text, const std::string& file);
+
+  YamlNode root() const;
+  /// Throws ConfigError with all complaints and all keys nobody asked for; otherwise does nothing.
+  void finish() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> m_impl;
+};
+
+}  // namespace mtsim::sim
