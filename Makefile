@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+# The commands of the project, for people and for CI. `make help` lists them; CMakePresets.json holds the configurations.
+#
+#   make test PRESET=dev                 another preset (build-dev/)
+#   make run SCENARIO=my.yaml            another scenario
+#   make fuzz FUZZ_SECONDS=600           a longer run
+#   make install PREFIX=$HOME/.local     another place
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+
+PRESET ?= release
+BUILD := $(if $(filter release,$(PRESET)),build,build-$(PRESET))
+JOBS ?= $(shell nproc)
+SCENARIO ?= scenarios/paper/table_viii.yaml
+FUZZ_SECONDS ?= 60
+PREFIX ?= /usr/local
+# Changed files are those that differ from here (make tidy).
+BASE ?= $(shell git merge-base HEAD origin/main 2>/dev/null || git rev-parse HEAD~1)
+
+.PHONY: deps deps-dev build run test bench fit regress regress-update lint tidy format asan fuzz docs install clean help
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+deps: ## install the Debian packages of .ci/packages.txt that are missing
+	@.ci/install_packages .ci/packages.txt
+
+deps-dev: ## the same for lint, tidy, asan and fuzz (.ci/packages-dev.txt)
+	@.ci/install_packages .ci/packages.txt .ci/packages-dev.txt
+
+# Ninja configures again by itself when a CMake file changes; this rule only makes the build folder.
+%/build.ninja: CMakePresets.json | deps
+	cmake --preset $(if $(filter build,$*),release,$(patsubst build-%,%,$*))
+
+build: $(BUILD)/build.ninja ## build the command, build/mtsim
+	cmake --build $(BUILD) --target mtsim
+
+run: build ## build and print Table VIII: the paper's latencies beside the simulated ones
+	$(BUILD)/mtsim run $(SCENARIO)
+
+test: $(BUILD)/build.ninja ## build and run all tests
+	cmake --build $(BUILD)
+	ctest --test-dir $(BUILD) --parallel $(JOBS) --output-on-failure
+
+bench: $(BUILD)/build.ninja ## speed of the simulator on this host, beside its yardsticks
+	cmake --build $(BUILD) --target mtsim mtsim_bench
+	$(BUILD)/mtsim_bench
+
+fit: build ## fit the fitted numbers of sim/machines/mt3000.yaml to Table VIII (FP32) and write them there
+	$(BUILD)/mtsim run scenarios/paper/table_viii.yaml --fit
+
+regress: $(BUILD)/build.ninja ## compare the cycles of every kernel with its golden file
+	cmake --build $(BUILD)
+	ctest --test-dir $(BUILD) --output-on-failure --label-regex regress
+
+regress-update: $(BUILD)/build.ninja ## rewrite the golden files; review the diff
+	cmake --build $(BUILD)
+	MTSIM_REGRESS_UPDATE=1 ctest --test-dir $(BUILD) --output-on-failure --label-regex regress
+	git diff --stat -- tests
+
+lint: ## format, include directions, markers, file length, shell syntax
+	@.ci/lint
+
+tidy: $(BUILD)/build.ninja ## clang-tidy on the files changed since BASE
+	@git diff --name-only --diff-filter=d $(BASE) -- '*.cpp' | xargs -r -P $(JOBS) -n 1 clang-tidy-16 -p $(BUILD) --quiet
+
+format: ## apply .clang-format
+	git ls-files '*.h' '*.cpp' '*.inc' | xargs clang-format -i
+
+asan: build-asan/build.ninja ## address and undefined-behaviour sanitizers on the tests that need no SystemC
+	cmake --build build-asan --target mtsim_systemc_free_tests
+	ctest --test-dir build-asan --parallel $(JOBS) --output-on-failure --label-regex systemc-free
+
+fuzz: build-fuzz/build.ninja ## run each fuzzer for FUZZ_SECONDS under the sanitizers
+	cmake --build build-fuzz
+	@for fuzzer in build-fuzz/fuzz_*; do \
+	  corpus=build-fuzz/corpus/$${fuzzer##*/}; mkdir -p $$corpus; \
+	  echo "$$fuzzer: $(FUZZ_SECONDS) s"; \
+	  $$fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=10 -print_final_stats=1 -verbosity=0 -artifact_prefix=build-fuzz/ $$corpus; \
+	done
+
+docs: build ## write the generated pages docs/isa.md and docs/fidelity.md
+	$(BUILD)/mtsim report isa > $(BUILD)/isa.md
+	$(BUILD)/mtsim run scenarios/paper/table_viii.yaml --json $(BUILD)/table_viii.json
+	$(BUILD)/mtsim report fidelity $(BUILD)/table_viii.json > $(BUILD)/fidelity.md
+	mv $(BUILD)/isa.md $(BUILD)/fidelity.md docs/
+
+install: build ## install the command, machines and scenarios to PREFIX
+	cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean: ## remove all build folders
+	rm -rf build build-*
