@@ -60,20 +60,20 @@ regress-update: $(BUILD)/build.ninja ## rewrite the golden files; review the dif
 	MTSIM_REGRESS_UPDATE=1 ctest --test-dir $(BUILD) --output-on-failure --label-regex regress
 	git diff --stat -- tests
 
-lint: ## format, include directions, markers, file length, shell syntax
+lint: deps-dev ## format, include directions, markers, file length, shell syntax
 	@.ci/lint
 
-tidy: $(BUILD)/build.ninja ## clang-tidy on the files changed since BASE
+tidy: deps-dev $(BUILD)/build.ninja ## clang-tidy on the files changed since BASE
 	@git diff --name-only --diff-filter=d $(BASE) -- '*.cpp' | xargs -r -P $(JOBS) -n 1 clang-tidy-16 -p $(BUILD) --quiet
 
-format: ## apply .clang-format
+format: deps-dev ## apply .clang-format
 	git ls-files '*.h' '*.cpp' '*.inc' | xargs clang-format -i
 
 asan: build-asan/build.ninja ## address and undefined-behaviour sanitizers on the tests that need no SystemC
-	cmake --build build-asan --target mtsim_systemc_free_tests
-	ctest --test-dir build-asan --parallel $(JOBS) --output-on-failure --label-regex systemc-free
+	cmake --build build-asan
+	ctest --test-dir build-asan --parallel $(JOBS) --output-on-failure
 
-fuzz: build-fuzz/build.ninja ## run each fuzzer for FUZZ_SECONDS under the sanitizers
+fuzz: deps-dev build-fuzz/build.ninja ## run each fuzzer for FUZZ_SECONDS under the sanitizers
 	cmake --build build-fuzz
 	@for fuzzer in build-fuzz/fuzz_*; do \
 	  corpus=build-fuzz/corpus/$${fuzzer##*/}; mkdir -p $$corpus; \
