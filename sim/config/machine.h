@@ -17,35 +17,36 @@ namespace mtsim::sim {
 enum class Provenance : std::uint8_t { paper, published, assumed, fitted };
 const char* to_string(Provenance provenance);
 
-/// The resolved machine in the units of its YAML file. Read it through the helpers below where code wants cycles or bytes.
+/// The resolved machine in the units of its YAML file. Read it through the helpers below where code wants cycles or
+/// bytes.
 struct MachineConfig {
   std::string name;  // "mt3000"
 
   struct Core {
-    double clock_ghz;                // 1.8
-    std::int64_t sm_bytes;           // 65536
-    std::int64_t am_bytes;           // 786432
-    std::int64_t call_cycles;        // 7: the jump into a microkernel
-    std::int64_t dma_issue_cycles;   // 40: scalar cost of programming a transfer
-    std::int64_t dma_wait_cycles;    // 22: scalar cost of a wait that finds the transfer done
-    std::int64_t verb_cycles;        // scalar cost of any other device-library verb (assumed)
-    std::int64_t loop_cycles;        // scalar cost a DSP program charges per iteration of its loops (assumed)
+    double clock_ghz;               // 1.8
+    std::int64_t sm_bytes;          // 65536
+    std::int64_t am_bytes;          // 786432
+    std::int64_t call_cycles;       // 7: the jump into a microkernel
+    std::int64_t dma_issue_cycles;  // 40: scalar cost of programming a transfer
+    std::int64_t dma_wait_cycles;   // 22: scalar cost of a wait that finds the transfer done
+    std::int64_t verb_cycles;       // scalar cost of any other device-library verb (assumed)
+    std::int64_t loop_cycles;       // scalar cost a DSP program charges per iteration of its loops (assumed)
   } core;
 
   struct Cluster {
-    std::int64_t cores;              // 24
-    std::int64_t gsm_bytes;          // 6 MiB
-    double gsm_bandwidth_gb_s;       // 250, all ports together
-    double port_bandwidth_gb_s;      // one core's DMA engine (assumed)
-    double barrier_us;               // 0.1
-    double launch_us;                // 30
+    std::int64_t cores;          // 24
+    std::int64_t gsm_bytes;      // 6 MiB
+    double gsm_bandwidth_gb_s;   // 250, all ports together
+    double port_bandwidth_gb_s;  // one core's DMA engine (assumed)
+    double barrier_us;           // 0.1
+    double launch_us;            // 30
   } cluster;
 
   struct Ddr {
-    std::int64_t bytes;              // 20 GB usable per cluster
-    double bandwidth_gb_s;           // 32, fitted
-    double row_cost_ns;              // 0; occupies the DDR server per row of a strided transfer
-    std::string memory_model;        // "bandwidth": which MemoryModel serves it
+    std::int64_t bytes;        // 20 GB usable per cluster
+    double bandwidth_gb_s;     // 32, fitted
+    double row_cost_ns;        // 0; occupies the DDR server per row of a strided transfer
+    std::string memory_model;  // "bandwidth": which MemoryModel serves it
   } ddr;
 
   struct Dma {
@@ -55,7 +56,7 @@ struct MachineConfig {
     double broadcast_factor;         // 0.9: broadcast time / p2p time
   } dma;
 
-  isa::Latencies latencies;          // overrides by mnemonic
+  isa::Latencies latencies;  // overrides by mnemonic
 
   // Derived.
   double cycles_per_us() const { return core.clock_ghz * 1e3; }
@@ -67,11 +68,11 @@ struct MachineConfig {
 
 /// One line of `mtsim describe`.
 struct MachineNumber {
-  std::string key;         // "ddr.bandwidth_gb_s"
-  std::string value;       // as resolved
-  std::string unit;        // "GB/s"
+  std::string key;    // "ddr.bandwidth_gb_s"
+  std::string value;  // as resolved
+  std::string unit;   // "GB/s"
   Provenance provenance;
-  std::string source;      // "FP32 half of Table VIII", ...
+  std::string source;  // "FP32 half of Table VIII", ...
   double range_low = 0, range_high = 0;
   bool overridden = false;  // by extends or --set
 };

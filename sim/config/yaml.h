@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strict YAML: a wrong file is refused with every mistake in it, each with file:line:col, the value and a suggestion.
-// Refused: unknown, duplicate and mistyped keys, values out of range, anchors/aliases/merge keys, octal and 'yes' traps.
+// Refused: unknown, duplicate and mistyped keys, values out of range, anchors/aliases/merge keys, octal and 'yes'
+// traps.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +28,15 @@ class ConfigError : public std::runtime_error {
   std::vector<isa::Diagnostic> m_diagnostics;
 };
 
-/// One node of a parsed document with its place. Readers take keys from a mapping one by one; finish() complains about those
-/// nobody took. All complaints collect in the document and are thrown together by YamlDocument::finish().
 class YamlDocument;
+struct YamlData;
 
+/// One node of a parsed document with its place. Readers take keys from a mapping one by one; finish() complains about
+/// those nobody took. All complaints collect in the document and are thrown together by YamlDocument::finish().
+///
+///   auto document = YamlDocument::load("spec.yaml");
+///   auto cycles = document.root().require("max_cycles").as_integer();
+///   document.finish();
 class YamlNode {
  public:
   bool is_scalar() const;
@@ -40,9 +46,9 @@ class YamlNode {
 
   // Scalars. A mismatch is recorded (not thrown) and gives a default value.
   std::string as_string() const;
-  std::int64_t as_integer() const;   // decimal or 0x hex; a leading 0 as in 010 is refused
+  std::int64_t as_integer() const;  // decimal or 0x hex; a leading 0 as in 010 is refused
   double as_number() const;
-  bool as_boolean() const;           // true or false only
+  bool as_boolean() const;  // true or false only
 
   // Sequences.
   std::size_t size() const;
@@ -54,18 +60,21 @@ class YamlNode {
   std::vector<std::string> keys() const;         // in file order, marks all as known
   bool is_null() const;
 
-  /// Records a complaint about this node.
+  /// Records a complaint about this node, or about one key of this mapping.
   void complain(const std::string& message, const std::string& suggestion = "") const;
+  void complain_about_key(std::string_view key, const std::string& message, const std::string& suggestion = "") const;
 
  private:
   friend class YamlDocument;
-  struct Impl;
-  std::shared_ptr<const Impl> m_impl;
+  explicit YamlNode(std::shared_ptr<const YamlData> data) : m_data(std::move(data)) {}
+  template <class T, class Scan>
+  T scalar(Scan scan, const char* wanted) const;
+  std::shared_ptr<const YamlData> m_data;
 };
 
 class YamlDocument {
  public:
-  /// Throws ConfigError for unreadable files and syntax errors.
+  /// Throws ConfigError for unreadable or empty files, text that is not YAML, and nesting deeper than 64.
   static YamlDocument load(const std::string& path);
   static YamlDocument parse(std::string_view text, const std::string& file);
 
@@ -74,8 +83,10 @@ class YamlDocument {
   void finish() const;
 
  private:
-  struct Impl;
-  std::shared_ptr<Impl> m_impl;
+  std::shared_ptr<const YamlData> m_root;
 };
+
+/// The bytes of a file. Throws ConfigError when it cannot be read.
+std::string read_text_file(const std::string& path);
 
 }  // namespace mtsim::sim
