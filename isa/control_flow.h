@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which packets can issue how many cycles after which: the exposed pipeline's control flow, delay slots included. The checker
-// looks for reads inside a result's latency with it; the executor proves with it which results may be written early.
+// Which packets can issue how many cycles after which: the exposed pipeline's control flow, delay slots included. The
+// checker looks for reads inside a result's latency with it; the executor proves with it which results may be written
+// early.
 #pragma once
 
 #include <functional>
@@ -34,8 +35,9 @@ class ControlFlow {
   /// True when some path runs past the last packet without a branch.
   bool runs_off_end() const { return m_runs_off_end; }
 
-  /// Calls `visit(packet, distance)` for every packet that can issue 1 <= distance < horizon cycles after `packet` issues,
-  /// over all paths. Return false from visit to stop following that path. Each (state, distance) is visited once.
+  /// Calls `visit(packet, distance)` for every packet that can issue 1 <= distance < horizon cycles after `packet`
+  /// issues, over all paths. Return false from visit to stop following that path. Each (state, distance) is visited
+  /// once.
   void walk(int packet, int horizon, const std::function<bool(int, int)>& visit) const;
 
  private:

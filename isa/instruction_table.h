@@ -20,9 +20,9 @@ enum class Mnemonic : std::uint8_t {
 #undef ROW
 };
 
-// Operand lists, sources first and destination last. S scalar register, V vector register, A address or offset register,
-// I register or immediate, N immediate only, M memory operand, B label or register. A doubled letter behind or before M is
-// an even register pair Rhi:Rlo (MVV, VVM, MSS, SSM).
+// Operand lists, sources first and destination last. S scalar register, V vector register, A address or offset
+// register, I register or immediate, N immediate only, M memory operand, B label or register. A doubled letter behind
+// or before M is an even register pair Rhi:Rlo (MVV, VVM, MSS, SSM).
 enum class Format : std::uint8_t {
   VVVV,  // VR, VR, VR, VR
   VVV,   // VR, VR, VR
@@ -55,12 +55,34 @@ const char* to_string(Grade grade);
 
 // What a row computes; the value functions of the same names are in semantics.inc.
 enum class Semantics : std::uint8_t {
-  fma_f32, fma_f64, fma_f16, mul_f32,
-  pack_low, pack_high, copy, broadcast,
-  add, subtract, less, equal, shift_left, shift_right,
-  load_vector, load_vector2, store_vector, store_vector2, store_m16_0, store_m16_1,
-  load_scalar4, load_scalar8, load_scalar16, store_scalar4, store_scalar8, store_scalar16,
-  branch, idle,
+  fma_f32,
+  fma_f64,
+  fma_f16,
+  mul_f32,
+  pack_low,
+  pack_high,
+  copy,
+  broadcast,
+  add,
+  subtract,
+  less,
+  equal,
+  shift_left,
+  shift_right,
+  load_vector,
+  load_vector2,
+  store_vector,
+  store_vector2,
+  store_m16_0,
+  store_m16_1,
+  load_scalar4,
+  load_scalar8,
+  load_scalar16,
+  store_scalar4,
+  store_scalar8,
+  store_scalar16,
+  branch,
+  idle,
 };
 
 struct Row {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An assembled microkernel: packets of instructions with resolved operands. What the assembler makes and everyone reads.
+// An assembled microkernel: packets of instructions with resolved operands. What the assembler makes and everyone
+// reads.
 #pragma once
 
 #include <array>
@@ -20,10 +21,10 @@ namespace mtsim::isa {
 enum class AddressMode : std::uint8_t { plain, plus, minus, post_increment, post_decrement };
 
 struct MemoryOperand {
-  Register base;                        // AR0-7 on the vector side, AR8-15 on the scalar side
+  Register base;  // AR0-7 on the vector side, AR8-15 on the scalar side
   AddressMode mode = AddressMode::plain;
-  std::optional<Register> offset;       // OR register; if absent, `index`
-  std::int64_t index = 0;               // access units
+  std::optional<Register> offset;  // OR register; if absent, `index`
+  std::int64_t index = 0;          // access units
   bool operator==(const MemoryOperand&) const = default;
 };
 
@@ -86,14 +87,14 @@ struct Region {  // .region NAME ... .endregion, packets [first, last)
 };
 
 struct Program {
-  std::string name;                 // file name without folder and extension
-  std::string file;                 // as given, for messages
+  std::string name;  // file name without folder and extension
+  std::string file;  // as given, for messages
   std::vector<Packet> packets;
   std::map<std::string, int> labels;  // label -> packet index (may equal packets.size() for a label at the end)
   std::vector<Parameter> parameters;  // .param, in order = order of call arguments
   std::vector<Region> regions;
-  Latencies scheduled_for;            // the latencies the hand schedule assumes
-  std::vector<std::string> header;    // leading comment lines and directives, kept for fmt
+  Latencies scheduled_for;          // the latencies the hand schedule assumes
+  std::vector<std::string> header;  // leading comment lines and directives, kept for fmt
 
   /// Packet index of `label` or 0 for "". Throws IsaError with the known labels when there is none.
   int entry(const std::string& label = "") const;
@@ -101,8 +102,8 @@ struct Program {
   std::uint64_t fingerprint() const;
 };
 
-/// The registers an instruction reads (operands, addresses, predicate, store data) and those it writes with the cycles until
-/// each write lands (post-modified AR: 1). Pairs count as two.
+/// The registers an instruction reads (operands, addresses, predicate, store data) and those it writes with the cycles
+/// until each write lands (post-modified AR: 1). Pairs count as two.
 struct Write {
   Register reg;
   int cycles;

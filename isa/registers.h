@@ -9,14 +9,14 @@
 
 namespace mtsim::isa {
 
-// R: 64 scalars of 64 bits. VR: 64 vectors of 16 lanes x 64 bits. AR/OR: addresses and offsets, 0-7 for the vector side,
-// 8-15 for the scalar side. SVR: the exchange registers between the two sides.
+// R: 64 scalars of 64 bits. VR: 64 vectors of 16 lanes x 64 bits. AR/OR: addresses and offsets, 0-7 for the vector
+// side, 8-15 for the scalar side. SVR: the exchange registers between the two sides.
 enum class RegisterFile : std::uint8_t { R, VR, AR, OR, SVR };
 
 inline constexpr int k_register_files = 5;
 inline constexpr std::array<int, k_register_files> k_registers_in_file = {64, 64, 16, 16, 16};
 inline constexpr std::array<std::string_view, k_register_files> k_register_file_names = {"R", "VR", "AR", "OR", "SVR"};
-inline constexpr int k_vector_lanes = 16;                 // 64-bit lanes of a vector register
+inline constexpr int k_vector_lanes = 16;                  // 64-bit lanes of a vector register
 inline constexpr int k_vector_bytes = 8 * k_vector_lanes;  // 128
 
 struct Register {

@@ -11,11 +11,11 @@
 namespace mtsim::isa {
 
 struct LoopSchedule {
-  std::string label;          // label of the first packet; "" when it has none
-  int first = 0, last = 0;    // packets [first, last) of the loop body, delay slots included
+  std::string label;            // label of the first packet; "" when it has none
+  int first = 0, last = 0;      // packets [first, last) of the loop body, delay slots included
   int initiation_interval = 0;  // cycles of one pass
   std::array<int, k_units> issues{};
-  int resource_bound = 0;     // cycles the busiest unit alone needs for one pass
+  int resource_bound = 0;  // cycles the busiest unit alone needs for one pass
 };
 
 /// Single-block loops: a backward SBR whose body holds no other label or taken branch.

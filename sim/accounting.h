@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every lost cycle has a name. Per core, the classes sum to the cycles of the launch; Cluster asserts it after each launch.
+// Every lost cycle has a name. Per core, the classes sum to the cycles of the launch; Cluster asserts it after each
+// launch.
 #pragma once
 
 #include <array>
@@ -36,7 +37,8 @@ struct PathBytes {
   std::array<std::array<std::int64_t, k_spaces>, k_spaces> written{};  // [from][to] bytes written to the destination
 };
 
-/// Something suspicious the program did with the DMA that did not stop the run (a reused busy channel, a wait never made).
+/// Something suspicious the program did with the DMA that did not stop the run (a reused busy channel, a wait never
+/// made).
 struct Finding {
   std::string kind;  // stable short name: "channel-reused", "wait-never-made", "totals-differ"
   int core = 0;

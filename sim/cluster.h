@@ -22,7 +22,7 @@ enum class Depth : std::uint8_t { functional, timing };
 
 struct ClusterOptions {
   Depth depth = Depth::functional;
-  bool memo = true;  // false in functional depth: nothing is taken from the memo, for the test that both depths agree
+  bool memo = true;    // false in functional depth: nothing is taken from the memo, for the test that both depths agree
   bool poison = true;  // DMA destinations hold NaN patterns from issue to completion (functional)
 };
 
@@ -31,7 +31,7 @@ struct LaunchResult {
   std::vector<CoreReport> cores;  // each sums to `cycles`
   PathBytes bytes;
   std::vector<Finding> findings;
-  std::optional<Fault> fault;     // the program faulted; the other cores were stopped
+  std::optional<Fault> fault;  // the program faulted; the other cores were stopped
   std::int64_t dma_transfers = 0;
 };
 

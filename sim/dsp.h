@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a DSP program is written against: the verbs of the hthreads device library plus `call`. One Dsp per core and launch.
+// What a DSP program is written against: the verbs of the hthreads device library plus `call`. One Dsp per core and
+// launch.
 //
 //   cluster.launch([&](sim::Dsp& dsp) {
 //     auto buffer = dsp.vector_malloc(4096);
@@ -65,14 +66,16 @@ class Dsp {
   Pointer vector_malloc(std::int64_t bytes);  // AM
   Pointer scalar_malloc(std::int64_t bytes);  // SM
 
-  /// 2-D copy between any two memories except AM<->SM of one core. Totals of both sides agree. Returns the logical channel,
-  /// to be waited for. `row_syn`: the cores of `synmask` wait for each other and row i of all costs one row cost.
+  /// 2-D copy between any two memories except AM<->SM of one core. Totals of both sides agree. Returns the logical
+  /// channel, to be waited for. `row_syn`: the cores of `synmask` wait for each other and row i of all costs one row
+  /// cost.
   int dma_p2p(Pointer source, Rows source_rows, Pointer destination, Rows destination_rows, bool row_syn = false,
               std::uint64_t synmask = 0);
   /// As dma_p2p on a channel and with a priority of the caller's choice (0 = highest; default 1).
-  int raw_dma_p2p(Pointer source, Rows source_rows, Pointer destination, Rows destination_rows, int priority, int channel);
-  /// Every core of the launch calls it with the same source and barrier id and its own destination. The source is read once.
-  /// Blocks until rendezvous_us after the last core called it; then the bytes move until dma_wait.
+  int raw_dma_p2p(Pointer source, Rows source_rows, Pointer destination, Rows destination_rows, int priority,
+                  int channel);
+  /// Every core of the launch calls it with the same source and barrier id and its own destination. The source is read
+  /// once. Blocks until rendezvous_us after the last core called it; then the bytes move until dma_wait.
   int dma_broadcast(Pointer source, Rows source_rows, Pointer destination, Rows destination_rows, int barrier_id);
   /// Blocks until the transfer of `channel` is done. Waiting for an idle channel returns at once.
   void dma_wait(int channel);

@@ -11,17 +11,17 @@
 
 namespace mtsim::sim {
 
-/// Called once when a transfer that touches the DDR starts; the Fabric shares the DDR among transfers max-min fairly, in
-/// units of the service time returned here.
+/// Called once when a transfer that touches the DDR starts; the Fabric shares the DDR among transfers max-min fairly,
+/// in units of the service time returned here.
 class MemoryModel {
  public:
   struct Request {
-    std::uint64_t start = 0;      // DDR offset of the first byte
+    std::uint64_t start = 0;  // DDR offset of the first byte
     std::int64_t rows = 1;
     std::int64_t row_bytes = 0;
     std::int64_t pitch_bytes = 0;  // from row start to row start
     bool is_write = false;
-    int row_sharers = 1;           // cores of a row_syn group that share each row's cost
+    int row_sharers = 1;  // cores of a row_syn group that share each row's cost
   };
   virtual ~MemoryModel() = default;
   /// Cycles the DDR needs for the request when nothing else uses it.

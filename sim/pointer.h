@@ -21,7 +21,8 @@ struct Pointer {
   std::string str() const;  // "am[3]+0x8000"
 };
 
-/// The rows of a 2-D transfer as hthreads has them: `step` is the gap in bytes from a row's end to the next row's start.
+/// The rows of a 2-D transfer as hthreads has them: `step` is the gap in bytes from a row's end to the next row's
+/// start.
 struct Rows {
   std::int64_t count = 1;
   std::int64_t bytes = 0;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The packet executor of one DSP core: plain C++, no SystemC. `mtsim exec`, the SystemC Core, fuzzers and benchmarks use it.
+// The packet executor of one DSP core: plain C++, no SystemC. `mtsim exec`, the SystemC Core, fuzzers and benchmarks
+// use it.
 //
-// The pipeline is exposed (isa.md sections 1-6): a packet issues each cycle, operands are read at issue, a result appears
-// `latency` cycles later and until then a read gives the old value. Loads sample and stores commit at issue, loads before
-// stores within a packet. SBR has six delay slots. A microkernel never stalls: cycles = packets + idles.
+// The pipeline is exposed (isa.md sections 1-6): a packet issues each cycle, operands are read at issue, a result
+// appears `latency` cycles later and until then a read gives the old value. Loads sample and stores commit at issue,
+// loads before stores within a packet. SBR has six delay slots. A microkernel never stalls: cycles = packets + idles.
 #pragma once
 
 #include <array>
@@ -59,7 +60,15 @@ class DecodedProgram {
 enum class RunStatus : std::uint8_t { done, fault, max_cycles };
 const char* to_string(RunStatus status);
 
-enum class FaultKind : std::uint8_t { none, address, alignment, two_taken_branches, illegal_packet, branch_target, end_of_program };
+enum class FaultKind : std::uint8_t {
+  none,
+  address,
+  alignment,
+  two_taken_branches,
+  illegal_packet,
+  branch_target,
+  end_of_program
+};
 const char* to_string(FaultKind kind);
 
 /// A simulated program's fault: an outcome, not an exception.
@@ -70,7 +79,7 @@ struct Fault {
   int pc = 0;              // packet index
   std::string packet;      // its text
   isa::Place place;
-  std::string message;     // what, the value, what to do
+  std::string message;  // what, the value, what to do
 
   std::string str() const;
 };
@@ -85,7 +94,7 @@ struct Extent {
 struct RunResult {
   RunStatus status = RunStatus::done;
   Fault fault;
-  std::int64_t cycles = 0;   // packets + idles
+  std::int64_t cycles = 0;  // packets + idles
   std::int64_t packets = 0;
   std::int64_t idles = 0;
   std::int64_t instructions = 0;
@@ -93,9 +102,9 @@ struct RunResult {
 };
 
 struct RunOptions {
-  std::string entry;                     // label; the first packet if empty
+  std::string entry;  // label; the first packet if empty
   std::int64_t max_cycles = 1'000'000'000;
-  int core = 0;                          // for messages
+  int core = 0;                                        // for messages
   std::vector<std::int64_t>* packet_counts = nullptr;  // if set: issues per packet (resized), for --annotate
 };
 
@@ -115,8 +124,8 @@ class Executor {
   RegisterState& registers();
   const RegisterState& registers() const;
 
-  /// Runs from the entry until the branch to R63 takes effect. Results in flight land before it returns. Does not throw for
-  /// anything the program does; throws isa::IsaError for an unknown entry label.
+  /// Runs from the entry until the branch to R63 takes effect. Results in flight land before it returns. Does not throw
+  /// for anything the program does; throws isa::IsaError for an unknown entry label.
   RunResult run(const DecodedProgram& program, const RunOptions& options = {});
 
  private:
@@ -127,9 +136,10 @@ class Executor {
 /// What the timing depth needs of one microkernel call: everything that does not depend on data.
 struct KernelProfile {
   RunResult result;
-  struct PointerExtent {       // of one pointer parameter, in bytes relative to the pointer
+  struct PointerExtent {  // of one pointer parameter, in bytes relative to the pointer
     Extent read;
     Extent write;
+    std::int64_t alignment = 1;  // what the real pointer must be a multiple of
   };
   std::vector<PointerExtent> pointers;  // one per .param, empty for counts
 };
@@ -137,6 +147,7 @@ struct KernelProfile {
 /// Runs the program without data on symbolic pointers: cycles, unit counts and the footprint per pointer parameter.
 /// `arguments`: one value per .param; pointers are ignored. Status fault when an address derives from no pointer.
 /// Precondition: isa::timing_is_static(program).
-KernelProfile profile(const DecodedProgram& program, std::span<const std::uint64_t> arguments, const RunOptions& options = {});
+KernelProfile profile(const DecodedProgram& program, std::span<const std::uint64_t> arguments,
+                      const RunOptions& options = {});
 
 }  // namespace mtsim::sim

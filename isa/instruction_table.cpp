@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isa/instruction_table.h"
+
+#include <array>
+#include <stdexcept>
+
+namespace mtsim::isa {
+namespace {
+
+using namespace units;
+
+constexpr auto k_rows = std::to_array<Row>({
+#define ROW(mnemonic, unit_mask, format, cycles, semantics, grade, source) \
+  {Mnemonic::mnemonic,   #mnemonic,    unit_mask, Format::format, cycles,  \
+   Semantics::semantics, Grade::grade, source,    #semantics},
+#include "isa/instructions.def"
+#undef ROW
+});
+
+char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
+
+bool same_ignoring_case(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (upper(a[i]) != upper(b[i])) return false;
+  }
+  return true;
+}
+
+bool is_address_arithmetic(Mnemonic mnemonic) { return mnemonic == Mnemonic::SADDA || mnemonic == Mnemonic::SSUBA; }
+
+}  // namespace
+
+const char* to_string(Grade grade) {
+  switch (grade) {
+    case Grade::paper:
+      return "paper";
+    case Grade::published:
+      return "published";
+    case Grade::assumed:
+      return "assumed";
+  }
+  return "?";
+}
+
+std::span<const Row> instruction_table() { return k_rows; }
+
+const Row& row(Mnemonic mnemonic) { return k_rows[static_cast<std::size_t>(mnemonic)]; }
+
+const Row* find_row(std::string_view mnemonic) {
+  if (same_ignoring_case(mnemonic, "SBALE")) mnemonic = "SBALE2";  // Table I of the paper prints sbale, Table II sbale2
+  for (const Row& r : k_rows) {
+    if (same_ignoring_case(mnemonic, r.mnemonic)) return &r;
+  }
+  return nullptr;
+}
+
+bool is_load(Format format) {
+  return format == Format::MV || format == Format::MVV || format == Format::MS || format == Format::MSS;
+}
+
+bool is_store(Format format) {
+  return format == Format::VM || format == Format::VVM || format == Format::SM || format == Format::SSM;
+}
+
+bool is_memory(Format format) { return is_load(format) || is_store(format); }
+
+int access_bytes(const Row& row) {
+  switch (row.semantics) {
+    case Semantics::load_vector:
+    case Semantics::store_vector:
+      return k_vector_bytes;
+    case Semantics::load_vector2:
+    case Semantics::store_vector2:
+      return 2 * k_vector_bytes;
+    // The pair 0M16/1M16 interleaves four rows of 16 lanes: each touches its own half of 512 bytes.
+    case Semantics::store_m16_0:
+    case Semantics::store_m16_1:
+      return 4 * k_vector_bytes;
+    case Semantics::load_scalar4:
+    case Semantics::store_scalar4:
+      return 4;
+    case Semantics::load_scalar8:
+    case Semantics::store_scalar8:
+      return 8;
+    case Semantics::load_scalar16:
+    case Semantics::store_scalar16:
+      return 16;
+    default:
+      return 0;
+  }
+}
+
+int index_unit(const Row& row) {
+  switch (row.format) {
+    case Format::MV:
+    case Format::VM:
+      return 8;
+    case Format::MVV:
+    case Format::VVM:
+      return 16;
+    case Format::MS:
+    case Format::SM:
+    case Format::MSS:
+    case Format::SSM:
+      return access_bytes(row);
+    default:
+      return 0;
+  }
+}
+
+void Latencies::override(Mnemonic mnemonic, int cycles) {
+  const Row& r = row(mnemonic);
+  if (cycles < 1 || cycles > k_max_latency) {
+    throw std::invalid_argument(std::string(r.mnemonic) + ": latency " + std::to_string(cycles) + " is outside 1.." +
+                                std::to_string(k_max_latency));
+  }
+  if (mnemonic == Mnemonic::SNOP || is_store(r.format)) {
+    throw std::invalid_argument(
+        std::string(r.mnemonic) + " has no latency to change: " +
+        (mnemonic == Mnemonic::SNOP ? "its operand is its length" : "a store commits at issue"));
+  }
+  if (cycles == r.cycles) {
+    m_overrides.erase(mnemonic);
+  } else {
+    m_overrides[mnemonic] = cycles;
+  }
+}
+
+void Latencies::override_scalar_address(int cycles) {
+  if (cycles < 1 || cycles > k_max_latency) {
+    throw std::invalid_argument("SADDA to AR8-15: latency " + std::to_string(cycles) + " is outside 1.." +
+                                std::to_string(k_max_latency));
+  }
+  m_scalar_address_cycles = cycles;
+}
+
+int Latencies::of(const Row& r) const {
+  const auto it = m_overrides.find(r.id);
+  return it == m_overrides.end() ? r.cycles : it->second;
+}
+
+int Latencies::of(const Row& r, Register destination) const {
+  const bool scalar_side =
+      (destination.file == RegisterFile::AR || destination.file == RegisterFile::OR) && destination.index >= 8;
+  return is_address_arithmetic(r.id) && scalar_side ? m_scalar_address_cycles : of(r);
+}
+
+std::string Latencies::str() const {
+  std::string text;
+  for (const auto& [mnemonic, cycles] : m_overrides) {
+    if (!text.empty()) text += ' ';
+    text += std::string(row(mnemonic).mnemonic) + '=' + std::to_string(cycles);
+  }
+  if (m_scalar_address_cycles != Latencies{}.m_scalar_address_cycles) {
+    text += (text.empty() ? "" : " ") + std::string("SADDA_AR8_15=") + std::to_string(m_scalar_address_cycles);
+  }
+  return text;
+}
+
+}  // namespace mtsim::isa

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// Program to micro-operations. The one clever step: a result may be written at issue, without waiting in the landing
+// ring, when no instruction that can issue before it lands reads or writes its register. In a well-packed loop that is
+// nearly every result.
+#include "sim/core/decode.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "isa/checker.h"
+#include "isa/control_flow.h"
+
+namespace mtsim::sim {
+namespace {
+
+using isa::Format;
+using isa::Instruction;
+using isa::Register;
+using isa::RegisterFile;
+
+std::uint16_t offset_of(Register reg) {
+  std::size_t base = 0;
+  std::size_t width = 8;
+  switch (reg.file) {
+    case RegisterFile::R: base = offsetof(RegisterState, r); break;
+    case RegisterFile::VR:
+      base = offsetof(RegisterState, vr);
+      width = isa::k_vector_bytes;
+      break;
+    case RegisterFile::AR: base = offsetof(RegisterState, ar); break;
+    case RegisterFile::OR: base = offsetof(RegisterState, orr); break;
+    case RegisterFile::SVR: base = offsetof(RegisterState, svr); break;
+  }
+  return static_cast<std::uint16_t>(base + width * reg.index);
+}
+static_assert(sizeof(RegisterState) + 8 < 65536, "register offsets fit 16 bits");
+
+bool is_post_modify(const isa::MemoryOperand& memory) {
+  return memory.mode == isa::AddressMode::post_increment || memory.mode == isa::AddressMode::post_decrement;
+}
+
+// A write of one register by one instruction; the second of a pair is a write of its own.
+struct WriteSite {
+  int packet;
+  int instruction;
+  isa::Write write;
+};
+
+// Which writes must wait in the ring. Conservative: predicates are taken as possibly true, every label as a possible
+// entry.
+class EarlyWrites {
+ public:
+  EarlyWrites(const isa::Program& program, const isa::Latencies& latencies)
+      : m_program(program), m_latencies(latencies) {
+    std::set<int> entries = {0};
+    for (const auto& [label, packet] : program.labels) entries.insert(packet);
+    const isa::ControlFlow flow(program, latencies, {entries.begin(), entries.end()});
+    for (int p = 0; p < static_cast<int>(program.packets.size()); ++p) {
+      const auto& instructions = program.packets[p].instructions;
+      for (int i = 0; i < static_cast<int>(instructions.size()); ++i) {
+        for (const isa::Write& write : isa::writes(instructions[i], latencies)) inspect(flow, {p, i, write});
+      }
+    }
+  }
+
+  bool may_write_early(int packet, int instruction, bool post_modify) const {
+    return !m_deferred.contains({packet, instruction, post_modify});
+  }
+
+ private:
+  void defer(int packet, int instruction, bool post_modify) { m_deferred.insert({packet, instruction, post_modify}); }
+
+  void inspect(const isa::ControlFlow& flow, const WriteSite& site) {
+    meet(site, site.packet, true);
+    flow.walk(site.packet, site.write.cycles, [&](int packet, int) {
+      meet(site, packet, false);
+      return true;
+    });
+  }
+
+  // `packet` issues before site's write lands.
+  void meet(const WriteSite& site, int packet, bool same_packet) {
+    const auto& instructions = m_program.packets[packet].instructions;
+    for (int i = 0; i < static_cast<int>(instructions.size()); ++i) {
+      const bool itself = same_packet && i == site.instruction;
+      // In its own packet a post-modify comes last, after every read; an instruction has read its own sources.
+      if (!itself && !(same_packet && site.write.post_modify)) {
+        for (const Register reg : isa::reads(instructions[i])) {
+          if (reg == site.write.reg) defer(site.packet, site.instruction, site.write.post_modify);
+        }
+      }
+      for (const isa::Write& other : isa::writes(instructions[i], m_latencies)) {
+        if (other.reg != site.write.reg || (itself && other.post_modify == site.write.post_modify)) continue;
+        defer(site.packet, site.instruction, site.write.post_modify);
+        defer(packet, i, other.post_modify);
+      }
+    }
+  }
+
+  const isa::Program& m_program;
+  const isa::Latencies& m_latencies;
+  std::set<std::tuple<int, int, bool>> m_deferred;
+};
+
+bool is_legal(const isa::Packet& packet) {
+  std::uint32_t used = 0;
+  for (const Instruction& instruction : packet.instructions) {
+    if (instruction.row->units == isa::units::NONE) return packet.instructions.size() == 1;
+    const std::uint32_t unit = isa::mask(instruction.unit);
+    if ((used & unit) != 0 || (instruction.row->units & unit) == 0) return false;
+    used |= unit;
+  }
+  return !packet.instructions.empty();
+}
+
+// Fills the address part of a load, store or post-modify.
+void decode_address(const isa::MemoryOperand& memory, const isa::Row& row, bool with_index, MicroOp& op) {
+  const std::int64_t sign =
+      memory.mode == isa::AddressMode::minus || memory.mode == isa::AddressMode::post_decrement ? -1 : 1;
+  const std::int64_t unit = isa::index_unit(row);
+  op.a = offset_of(memory.base);
+  op.b = static_cast<std::uint16_t>(sizeof(RegisterState));  // Context::zero
+  if (!with_index) return;
+  if (memory.offset) {
+    op.b = offset_of(*memory.offset);
+    op.scale = static_cast<std::int32_t>(sign * unit);
+  } else {
+    op.immediate = sign * unit * memory.index;
+  }
+}
+
+std::uint16_t operand_offset(const isa::Operand& operand) {
+  if (const auto* pair = std::get_if<isa::RegisterPair>(&operand)) return offset_of(pair->low);
+  return offset_of(std::get<Register>(operand));
+}
+
+MicroOp decode_instruction(const Instruction& instruction, int index, bool early, const isa::Latencies& latencies) {
+  MicroOp op;
+  op.instruction = static_cast<std::uint16_t>(index);
+  const isa::Row& row = *instruction.row;
+  const auto written = isa::writes(instruction, latencies);
+  op.latency = static_cast<std::uint8_t>(written.empty() ? latencies.of(row) : written.front().cycles);
+  bool immediate = false;
+
+  if (isa::is_memory(row.format)) {
+    const bool load = isa::is_load(row.format);
+    const auto& memory = std::get<isa::MemoryOperand>(instruction.operands[load ? 0 : 1]);
+    decode_address(memory, row, !is_post_modify(memory) && memory.mode != isa::AddressMode::plain, op);
+    op.d = operand_offset(instruction.operands[load ? 1 : 0]);
+    op.alignment = static_cast<std::uint8_t>(isa::index_unit(row));
+    op.memory = static_cast<std::uint8_t>(row.units == isa::units::VLDST ? CoreMemory::am : CoreMemory::sm);
+  } else if (row.format == Format::B) {
+    if (const auto* target = std::get_if<isa::Target>(&instruction.operands[0])) {
+      immediate = true;
+      op.immediate = target->packet;
+    } else {
+      op.a = operand_offset(instruction.operands[0]);
+    }
+  } else if (row.format != Format::N) {
+    const std::size_t sources = instruction.operands.size() - 1;
+    op.d = operand_offset(instruction.operands.back());
+    std::uint16_t* const slots[] = {&op.a, &op.b, &op.c};
+    for (std::size_t i = 0; i < sources; ++i) {
+      if (const auto* value = std::get_if<isa::Immediate>(&instruction.operands[i])) {
+        op.immediate = value->value;
+        immediate = true;
+      } else {
+        *slots[i] = operand_offset(instruction.operands[i]);
+      }
+    }
+  }
+  op.code = code_of(row.id, early, immediate);
+  return op;
+}
+
+void guard(MicroOp& op, const std::optional<isa::Predicate>& predicate) {
+  if (!predicate) return;
+  op.inner = op.code;
+  op.code = k_predicated;
+  op.predicate = offset_of(predicate->reg);
+  op.negated = predicate->negated;
+}
+
+// Loads sample memory before stores of their packet commit; post-modified address registers change last.
+int execution_order(const Instruction& instruction) {
+  return isa::is_load(instruction.row->format) ? 0 : isa::is_store(instruction.row->format) ? 1 : 2;
+}
+
+// Counts the results that wait, per latency, to bound what can land in one cycle.
+struct LandingBound {
+  std::map<int, int> most;  // latency -> most results of one packet
+  void add(const std::map<int, int>& packet) {
+    for (const auto& [latency, count] : packet) most[latency] = std::max(most[latency], count);
+  }
+  int total() const {
+    int sum = 0;
+    for (const auto& [latency, count] : most) sum += count;
+    return sum;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<DecodedProgram::Impl> decode(const isa::Program& program, const isa::Latencies& latencies,
+                                             const DecodeOptions& options) {
+  auto decoded = std::make_unique<DecodedProgram::Impl>();
+  decoded->program = program;
+  decoded->latencies = latencies;
+  const EarlyWrites early_writes(program, latencies);
+  LandingBound vectors, scalars;
+
+  for (int p = 0; p < static_cast<int>(program.packets.size()); ++p) {
+    const isa::Packet& packet = program.packets[p];
+    DecodedPacket out;
+    out.first = static_cast<std::uint32_t>(decoded->operations.size());
+    auto& issues = decoded->issues.emplace_back();
+    issues.fill(0);
+    if (!is_legal(packet)) {
+      MicroOp illegal;
+      illegal.code = k_illegal;
+      decoded->operations.push_back(illegal);
+      out.last = out.first + 1;
+      decoded->packets.push_back(out);
+      continue;
+    }
+    out.cycles = packet.cycles();
+    std::vector<MicroOp> post_modifies;
+    std::map<int, int> packet_vectors, packet_scalars;
+    std::vector<int> order(packet.instructions.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return execution_order(packet.instructions[a]) < execution_order(packet.instructions[b]);
+    });
+
+    for (const int i : order) {
+      const Instruction& instruction = packet.instructions[i];
+      if (instruction.row->units != isa::units::NONE) ++issues[static_cast<int>(instruction.unit)];
+      if (instruction.row->id == isa::Mnemonic::SNOP) continue;
+      const auto is_early = [&](bool post_modify) {
+        return options.early_writes && early_writes.may_write_early(p, i, post_modify);
+      };
+      MicroOp op = decode_instruction(instruction, i, is_early(false), latencies);
+      guard(op, instruction.predicate);
+      decoded->operations.push_back(op);
+      for (const isa::Write& write : isa::writes(instruction, latencies)) {
+        if (is_early(write.post_modify)) continue;
+        ++(write.reg.file == RegisterFile::VR ? packet_vectors : packet_scalars)[write.cycles];
+      }
+      for (const isa::Operand& operand : instruction.operands) {
+        const auto* memory = std::get_if<isa::MemoryOperand>(&operand);
+        if (memory == nullptr || !is_post_modify(*memory)) continue;
+        MicroOp modify;
+        modify.instruction = static_cast<std::uint16_t>(i);
+        decode_address(*memory, *instruction.row, true, modify);
+        modify.d = modify.a;
+        modify.code = static_cast<std::uint16_t>(k_post_modify + (is_early(true) ? 1 : 0));
+        guard(modify, instruction.predicate);
+        post_modifies.push_back(modify);
+      }
+    }
+    decoded->operations.insert(decoded->operations.end(), post_modifies.begin(), post_modifies.end());
+    out.last = static_cast<std::uint32_t>(decoded->operations.size());
+    decoded->packets.push_back(out);
+    vectors.add(packet_vectors);
+    scalars.add(packet_scalars);
+  }
+  decoded->max_vector_landings = vectors.total();
+  decoded->max_scalar_landings = scalars.total();
+  return decoded;
+}
+
+DecodedProgram::DecodedProgram(const isa::Program& program, const isa::Latencies& latencies) {
+  if (latencies !=
+      program.scheduled_for) {  // a hand schedule on another machine: refused where it would compute wrongly
+    std::vector<isa::Diagnostic> wrong;
+    for (isa::Diagnostic& diagnostic : isa::check(program, latencies)) {
+      if (diagnostic.severity == isa::Severity::error) wrong.push_back(std::move(diagnostic));
+    }
+    if (!wrong.empty()) throw isa::IsaError(std::move(wrong));
+  }
+  m_impl = decode(program, latencies);
+}
+
+DecodedProgram::~DecodedProgram() = default;
+
+const isa::Program& DecodedProgram::program() const { return m_impl->program; }
+const isa::Latencies& DecodedProgram::latencies() const { return m_impl->latencies; }
+
+}  // namespace mtsim::sim

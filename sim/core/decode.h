@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of the executor: micro-operations, the execution context, and the tables of handlers, one per host level.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sim/core/executor.h"
+
+namespace mtsim::sim {
+
+struct Context;
+struct MicroOp;
+using Handler = void (*)(Context&, const MicroOp&);
+
+// One instruction, decoded. Registers are byte offsets into Context, so that a handler finds an operand with one
+// addition.
+struct MicroOp {
+  std::uint16_t code = 0;  // index into the handler table
+  std::uint16_t a = 0, b = 0, c = 0, d = 0;
+  std::uint8_t latency = 1;
+  std::uint8_t memory = 0;      // CoreMemory index of a load or store
+  std::int32_t scale = 0;       // bytes per unit of the OR register; 0 when the index is immediate
+  std::uint16_t inner = 0;      // code of the predicated operation
+  std::uint16_t predicate = 0;  // offset of its R register
+  bool negated = false;
+  std::uint8_t alignment = 1;     // bytes; power of two
+  std::uint16_t instruction = 0;  // index in the packet, for messages
+  std::int64_t immediate = 0;     // value, byte displacement or branch target
+};
+
+// Handler codes: per mnemonic four variants, then the micro-operations that are no instruction of their own.
+inline constexpr int k_variants = 4;  // bit 0: result is written early, bit 1: first operand is immediate
+inline constexpr int k_mnemonic_count = static_cast<int>(isa::Mnemonic::SNOP) + 1;
+enum SpecialCode : std::uint16_t {
+  k_post_modify = k_mnemonic_count * k_variants,  // + 1: written early
+  k_predicated = k_post_modify + 2,
+  k_illegal,
+  k_handler_count,
+};
+constexpr std::uint16_t code_of(isa::Mnemonic mnemonic, bool early, bool immediate) {
+  return static_cast<std::uint16_t>(static_cast<int>(mnemonic) * k_variants + (early ? 1 : 0) + (immediate ? 2 : 0));
+}
+
+// A result in flight.
+struct VectorWrite {
+  VectorRegister value;
+  std::uint16_t destination = 0;
+};
+struct ScalarWrite {
+  std::uint64_t value = 0;
+  std::uint16_t destination = 0;
+};
+
+// Results that land in one cycle, oldest issue first, so that the younger of two to one register stays.
+struct LandingSlot {
+  std::uint32_t vectors = 0;
+  std::uint32_t scalars = 0;
+  VectorWrite* vector = nullptr;
+  ScalarWrite* scalar = nullptr;
+};
+
+inline constexpr int k_ring_slots = 64;
+static_assert(k_ring_slots > isa::k_max_latency);
+
+struct CoreMemorySpan {
+  std::byte* data = nullptr;
+  std::uint64_t bytes = 0;
+};
+
+// What profile() records instead of touching data.
+struct AccessLog {
+  static constexpr int k_pointer_shift = 40;  // pointer i lies at (i + 1) << 40
+  std::vector<KernelProfile::PointerExtent> pointers;
+};
+
+struct Context {
+  RegisterState registers;  // first: MicroOp offsets count from here
+  std::uint64_t zero = 0;   // stands in for an absent OR register
+  // Plain arrays: the handlers of different host levels must share no inline function, not even std::array's.
+  CoreMemorySpan memory[2];
+  std::int64_t cycle = 0;
+  std::int64_t branch_at = INT64_MAX;  // cycle at which the pending taken branch takes effect
+  std::int64_t branch_target = 0;
+  const Handler* handlers = nullptr;
+  AccessLog* log = nullptr;
+  FaultKind fault = FaultKind::none;
+  std::uint64_t fault_value = 0;  // address or branch target
+  std::uint16_t fault_instruction = 0;
+  LandingSlot ring[k_ring_slots];
+};
+
+inline constexpr std::int64_t k_return_target = -1;
+
+// One table a host level, same order.
+extern const Handler k_handlers_baseline[k_handler_count];
+extern const Handler k_handlers_avx2[k_handler_count];
+extern const Handler k_handlers_avx512[k_handler_count];
+
+struct DecodedPacket {
+  std::uint32_t first = 0;  // micro-operations [first, last)
+  std::uint32_t last = 0;
+  std::int32_t cycles = 1;
+};
+
+struct DecodedProgram::Impl {
+  isa::Program program;
+  isa::Latencies latencies;
+  std::vector<MicroOp> operations;
+  std::vector<DecodedPacket> packets;
+  std::vector<std::array<std::uint8_t, isa::k_units>> issues;  // per packet
+  int max_vector_landings = 0;  // results that can land in one cycle: bounds a LandingSlot
+  int max_scalar_landings = 0;
+};
+
+struct DecodeOptions {
+  bool early_writes = true;  // false: every result waits in the ring, for the test that both agree
+};
+std::unique_ptr<DecodedProgram::Impl> decode(const isa::Program& program, const isa::Latencies& latencies,
+                                             const DecodeOptions& options = {});
+
+// The interpreter loop, shared by Executor and profile(). The ring's storage is sized for `program` by the caller.
+RunResult interpret(Context& context, const DecodedProgram::Impl& program, const RunOptions& options);
+
+// Storage behind Context::ring.
+class RingStorage {
+ public:
+  void fit(Context& context, const DecodedProgram::Impl& program);
+
+ private:
+  std::vector<VectorWrite> m_vectors;
+  std::vector<ScalarWrite> m_scalars;
+  int m_vectors_per_slot = -1;
+  int m_scalars_per_slot = -1;
+};
+
+}  // namespace mtsim::sim

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/core/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "isa/printer.h"
+#include "sim/core/decode.h"
+
+namespace mtsim::sim {
+namespace {
+
+const Handler* handlers_of(HostLevel level) {
+  switch (level) {
+    case HostLevel::avx512: return k_handlers_avx512;
+    case HostLevel::avx2: return k_handlers_avx2;
+    case HostLevel::baseline: break;
+  }
+  return k_handlers_baseline;
+}
+
+// Results whose latency is over become visible.
+inline void land(Context& context) {
+  LandingSlot& slot = context.ring[context.cycle & (k_ring_slots - 1)];
+  if ((slot.vectors | slot.scalars) == 0) return;
+  auto* base = reinterpret_cast<std::byte*>(&context);
+  for (std::uint32_t i = 0; i < slot.vectors; ++i) {
+    std::memcpy(base + slot.vector[i].destination, &slot.vector[i].value, isa::k_vector_bytes);
+  }
+  for (std::uint32_t i = 0; i < slot.scalars; ++i) {
+    std::memcpy(base + slot.scalar[i].destination, &slot.scalar[i].value, 8);
+  }
+  slot.vectors = 0;
+  slot.scalars = 0;
+}
+
+std::string describe_access(const Context& context, const isa::Instruction& instruction) {
+  const bool vector_side = instruction.row->units == isa::units::VLDST;
+  const auto& memory = context.memory[static_cast<int>(vector_side ? CoreMemory::am : CoreMemory::sm)];
+  return fmt::format("{} at address 0x{:x} ({}, {} bytes)", instruction.row->mnemonic, context.fault_value,
+                     vector_side ? "AM" : "SM", memory.bytes);
+}
+
+std::string fault_message(const Context& context, const isa::Packet& packet) {
+  const isa::Instruction& instruction = packet.instructions[context.fault_instruction];
+  switch (context.fault) {
+    case FaultKind::address:
+      return describe_access(context, instruction) +
+             " reaches outside the memory; check the base address, the index "
+             "unit and over-reads of the last iteration";
+    case FaultKind::alignment:
+      return fmt::format("{} is not aligned to its access unit of {} bytes; use a narrower access or align the buffer",
+                         describe_access(context, instruction), isa::index_unit(*instruction.row));
+    case FaultKind::two_taken_branches:
+      return "a branch is taken in the delay slots of another taken branch; give the two complementary predicates or "
+             "move "
+             "one at least seven cycles away";
+    case FaultKind::illegal_packet:
+      return "two instructions share a unit, an instruction is on a unit it cannot use, or SNOP is not alone";
+    case FaultKind::branch_target:
+      return fmt::format(
+          "branch to register value 0x{:x}, which is not the return address 0x{:x} a kernel starts with in "
+          "R63; branch to a label instead",
+          context.fault_value, k_return_address);
+    case FaultKind::end_of_program:
+      return "execution ran past the last packet; end the kernel with SBR R63 and its six delay slots";
+    case FaultKind::none: break;
+  }
+  return "";
+}
+
+Fault make_fault(const Context& context, const isa::Program& program, int pc, const RunOptions& options) {
+  Fault fault;
+  fault.kind = context.fault;
+  fault.core = options.core;
+  fault.cycle = context.cycle;
+  fault.pc = pc;
+  if (program.packets.empty()) {
+    fault.place = {.file = program.file};
+    fault.message = "the program has no packets; write at least SBR R63 and six delay slots";
+    return fault;
+  }
+  const isa::Packet& packet = program.packets[std::min<std::size_t>(pc, program.packets.size() - 1)];
+  fault.packet = isa::print(packet);
+  if (!packet.instructions.empty()) {
+    fault.place =
+        packet.instructions[std::min<std::size_t>(context.fault_instruction, packet.instructions.size() - 1)].place;
+  }
+  fault.message = packet.instructions.empty() ? "an empty packet" : fault_message(context, packet);
+  return fault;
+}
+
+void summarise(const DecodedProgram::Impl& program, const std::vector<std::int64_t>& counts, RunResult& result) {
+  for (std::size_t p = 0; p < counts.size(); ++p) {
+    result.packets += counts[p];
+    for (int unit = 0; unit < isa::k_units; ++unit) {
+      const std::int64_t issued = counts[p] * program.issues[p][unit];
+      result.units[unit] += issued;
+      result.instructions += issued;
+    }
+  }
+  result.idles = result.cycles - result.packets;
+}
+
+}  // namespace
+
+const char* to_string(RunStatus status) {
+  switch (status) {
+    case RunStatus::done: return "done";
+    case RunStatus::fault: return "fault";
+    case RunStatus::max_cycles: return "max_cycles";
+  }
+  return "?";
+}
+
+const char* to_string(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::none: return "none";
+    case FaultKind::address: return "address";
+    case FaultKind::alignment: return "alignment";
+    case FaultKind::two_taken_branches: return "two_taken_branches";
+    case FaultKind::illegal_packet: return "illegal_packet";
+    case FaultKind::branch_target: return "branch_target";
+    case FaultKind::end_of_program: return "end_of_program";
+  }
+  return "?";
+}
+
+std::string Fault::str() const {
+  return fmt::format("{}: core {}, cycle {}, pc {}: {} fault: {}\n  packet: {}", place.str(), core, cycle, pc,
+                     to_string(kind), message, packet);
+}
+
+void RingStorage::fit(Context& context, const DecodedProgram::Impl& program) {
+  if (program.max_vector_landings > m_vectors_per_slot || program.max_scalar_landings > m_scalars_per_slot) {
+    m_vectors_per_slot = std::max(m_vectors_per_slot, program.max_vector_landings);
+    m_scalars_per_slot = std::max(m_scalars_per_slot, program.max_scalar_landings);
+    m_vectors.resize(static_cast<std::size_t>(k_ring_slots) * m_vectors_per_slot);
+    m_scalars.resize(static_cast<std::size_t>(k_ring_slots) * m_scalars_per_slot);
+  }
+  for (int i = 0; i < k_ring_slots; ++i) {
+    context.ring[i] = {0, 0, m_vectors.data() + static_cast<std::size_t>(i) * m_vectors_per_slot,
+                       m_scalars.data() + static_cast<std::size_t>(i) * m_scalars_per_slot};
+  }
+}
+
+RunResult interpret(Context& context, const DecodedProgram::Impl& program, const RunOptions& options) {
+  RunResult result;
+  std::vector<std::int64_t> counts(program.packets.size(), 0);
+  const DecodedPacket* packets = program.packets.data();
+  const MicroOp* operations = program.operations.data();
+  const auto packet_count = static_cast<std::int64_t>(program.packets.size());
+  const Handler* handlers = context.handlers;
+  std::int64_t pc = program.program.entry(options.entry);
+
+  context.cycle = 0;
+  context.branch_at = INT64_MAX;
+  context.fault = FaultKind::none;
+  context.fault_instruction = 0;
+  const auto stop = [&](RunStatus status) {
+    result.status = status;
+    if (status == RunStatus::fault) result.fault = make_fault(context, program.program, static_cast<int>(pc), options);
+  };
+
+  while (true) {
+    land(context);
+    if (context.cycle >= context.branch_at) {
+      context.branch_at = INT64_MAX;
+      pc = context.branch_target;
+      if (pc == k_return_target) {
+        stop(RunStatus::done);
+        break;
+      }
+    }
+    if (context.cycle >= options.max_cycles) {
+      stop(RunStatus::max_cycles);
+      break;
+    }
+    if (pc >= packet_count) [[unlikely]] {
+      context.fault = FaultKind::end_of_program;
+      stop(RunStatus::fault);
+      break;
+    }
+    const DecodedPacket packet = packets[pc];
+    ++counts[pc];
+    for (const MicroOp *op = operations + packet.first, *end = operations + packet.last; op != end; ++op) {
+      handlers[op->code](context, *op);
+    }
+    if (context.fault != FaultKind::none) [[unlikely]] {
+      stop(RunStatus::fault);
+      ++context.cycle;  // the faulting packet did issue
+      break;
+    }
+    ++pc;
+    ++context.cycle;
+    // The rest of an SNOP: results land in it, and a taken branch or the cycle limit cuts it.
+    for (int idle = 1; idle < packet.cycles && context.cycle < context.branch_at && context.cycle < options.max_cycles;
+         ++idle) {
+      land(context);
+      ++context.cycle;
+    }
+  }
+  result.cycles = context.cycle;
+  for (int i = 0; i < k_ring_slots; ++i, ++context.cycle) land(context);
+  summarise(program, counts, result);
+  if (options.packet_counts != nullptr) *options.packet_counts = std::move(counts);
+  return result;
+}
+
+struct Executor::Impl {
+  Context context;
+  RingStorage ring;
+};
+
+Executor::Executor(std::span<std::byte> sm, std::span<std::byte> am, HostLevel level)
+    : m_impl(std::make_unique<Impl>()) {
+  m_impl->context.memory[static_cast<int>(CoreMemory::sm)] = {sm.data(), sm.size()};
+  m_impl->context.memory[static_cast<int>(CoreMemory::am)] = {am.data(), am.size()};
+  m_impl->context.handlers = handlers_of(level);
+  m_impl->context.registers.r[isa::k_return_register.index] = k_return_address;
+}
+
+Executor::~Executor() = default;
+Executor::Executor(Executor&&) noexcept = default;
+
+RegisterState& Executor::registers() { return m_impl->context.registers; }
+const RegisterState& Executor::registers() const { return m_impl->context.registers; }
+
+RunResult Executor::run(const DecodedProgram& program, const RunOptions& options) {
+  m_impl->ring.fit(m_impl->context, program.impl());
+  return interpret(m_impl->context, program.impl(), options);
+}
+
+}  // namespace mtsim::sim

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <stdexcept>
+#include <string_view>
+
+#include "sim/core/decode.h"
+
+namespace mtsim::sim {
+
+const char* to_string(HostLevel level) {
+  switch (level) {
+    case HostLevel::baseline: return "baseline";
+    case HostLevel::avx2: return "avx2";
+    case HostLevel::avx512: return "avx512";
+  }
+  return "?";
+}
+
+std::vector<HostLevel> supported_host_levels() {
+  std::vector<HostLevel> levels = {HostLevel::baseline};
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  if (avx2) levels.push_back(HostLevel::avx2);
+  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
+    levels.push_back(HostLevel::avx512);
+  }
+  return levels;
+}
+
+HostLevel best_host_level() {
+  static const HostLevel level = [] {
+    const auto levels = supported_host_levels();
+    const char* wanted = std::getenv("MTSIM_HOST_LEVEL");
+    if (wanted == nullptr) return levels.back();
+    for (const HostLevel candidate : levels) {
+      if (std::string_view(wanted) == to_string(candidate)) return candidate;
+    }
+    std::string known;
+    for (const HostLevel candidate : levels) known += (known.empty() ? "" : ", ") + std::string(to_string(candidate));
+    throw std::runtime_error("MTSIM_HOST_LEVEL=" + std::string(wanted) + ": this host runs " + known);
+  }();
+  return level;
+}
+
+}  // namespace mtsim::sim

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/core/decode.h"
+
+#define MTSIM_HANDLER_TABLE k_handlers_baseline
+#include "sim/core/ops.inc"
