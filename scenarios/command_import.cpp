@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "isa/importer.h"
+#include "scenarios/cli.h"
+#include "scenarios/error.h"
+#include "scenarios/files.h"
+
+namespace mtsim::scenarios {
+
+namespace {
+
+struct Options {
+  std::string source;
+  std::string folder;
+};
+
+int run(const Options& options, const CommonOptions& common) {
+  const auto bodies = isa::import_c(read_text(options.source), options.source);
+  if (bodies.empty())
+    throw UsageError(fmt::format("{}: has no asm body; give a C file with GCC extended asm", options.source));
+  std::error_code error;
+  std::filesystem::create_directories(options.folder, error);
+  if (error) throw UsageError(fmt::format("{}: cannot make this folder: {}", options.folder, error.message()));
+  Json json = {{"source", options.source}, {"files", Json::array()}};
+  std::string text;
+  for (const auto& body : bodies) {
+    const std::string path = (std::filesystem::path(options.folder) / (body.name + ".s")).string();
+    write_text(path, body.text);
+    json["files"].push_back({{"name", body.name}, {"file", path}, {"place", body.place.str()}});
+    text += fmt::format("{}: {}\n", body.place.str(), path);
+  }
+  emit(common, json, text);
+  return k_exit_done;
+}
+
+}  // namespace
+
+Command add_import(CLI::App& app, CommonOptions& common) {
+  auto options = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("import", "Write DIR/FUNCTION.s for each asm body of a C file");
+  sub->add_option("FILE", options->source, "C file with GCC extended asm")->required();
+  sub->add_option("-o,--output", options->folder, "Folder of the .s files; made if absent")
+      ->required()
+      ->type_name("DIR");
+  add_json_option(*sub, common);
+  sub->footer(R"(
+A second body of a function goes to FUNCTION_2.s. %n stays and is declared as .param, outputs before inputs.
+  mtsim import blas.c -o imported && mtsim check imported/*.s)");
+  return {sub, [options, &common] { return run(*options, common); }};
+}
+
+}  // namespace mtsim::scenarios

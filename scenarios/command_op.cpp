@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "scenarios/cli.h"
+#include "scenarios/error.h"
+#include "scenarios/gemm_runner.h"
+#include "scenarios/progress.h"
+
+namespace mtsim::scenarios {
+
+namespace {
+
+struct Options {
+  GemmRequest request;
+  std::string dtype = "f32";
+  std::string variant = "automatic";
+  std::string tile;
+  std::string depth;
+  bool no_memo = false;
+};
+
+int run(const Options& options, const CommonOptions& common) {
+  GemmRequest request = options.request;
+  require_gemm_dtype(options.dtype);
+  request.dataflow = parse_dataflow(options.variant);
+  request.tiles = kernels::parse_gemm_tiles(options.tile);
+  request.memo = !options.no_memo;
+  if (options.depth.empty()) {
+    request.depth = request.verify || options.no_memo ? sim::Depth::functional : sim::Depth::timing;
+  } else {
+    request.depth = parse_depth(options.depth);
+  }
+  if (request.depth == sim::Depth::timing && (request.verify || options.no_memo)) {
+    throw UsageError(
+        fmt::format("{} needs --depth functional: timing depth moves no data and takes microkernels from the memo",
+                    request.verify ? "--verify" : "--no-memo"));
+  }
+  GemmRunner runner(load_machine(common));
+  GemmOutcome outcome;
+  {
+    Progress progress("gemm");
+    outcome = runner.run(request);
+  }
+  emit(common, gemm_json(outcome, runner.machine()), gemm_text(outcome, runner.machine()));
+  return outcome.passed() ? k_exit_done : k_exit_failed;
+}
+
+}  // namespace
+
+Command add_op(CLI::App& app, CommonOptions& common) {
+  auto options = std::make_shared<Options>();
+  CLI::App* op = app.add_subcommand("op", "Run one operator on one cluster");
+  op->require_subcommand(1);
+  CLI::App* sub = op->add_subcommand("gemm", "Y[m,n] = X[m,k] * W[k,n], row-major");
+  sub->add_option("--m", options->request.shape.m, "Rows of X and Y")->required();
+  sub->add_option("--n", options->request.shape.n, "Columns of W and Y")->required();
+  sub->add_option("--k", options->request.shape.k, "Columns of X, rows of W")->required();
+  sub->add_option("--dtype", options->dtype, "Element type (f32)");
+  sub->add_option("--variant", options->variant, "Dataflow: automatic, large_m (W broadcast) or small_m (X broadcast)");
+  sub->add_option("--tile", options->tile, "Block sizes, e.g. mg=720,kg=2048,k2=128,n2=256 (the paper's by default)");
+  sub->add_option("--depth", options->depth,
+                  "functional moves every byte, timing skips data; the same cycles (default timing)");
+  sub->add_flag("--no-memo", options->no_memo, "Execute every microkernel call instead of remembering its cycles");
+  sub->add_flag("--verify", options->request.verify, "Compare with FP64; implies functional depth");
+  sub->add_option("--seed", options->request.seed, "Of the random operands in [-1, 1) (default 1)");
+  add_json_option(*sub, common);
+  add_machine_options(*sub, common);
+  op->footer("\n  mtsim op gemm --m 720 --n 256 --k 2048 --dtype f32 --verify");
+  sub->footer(R"(
+Exit status 1 after a fault, a DMA finding, or a result outside the error bound.
+  mtsim op gemm --m 720 --n 256 --k 2048 --dtype f32 --verify
+  mtsim op gemm --m 4096 --n 4096 --k 4096 --set ddr.bandwidth_gb_s=60 --json -
+  mtsim op gemm --m 8 --n 4096 --k 4096 --variant small_m)");
+  return {sub, [options, &common] { return run(*options, common); }};
+}
+
+}  // namespace mtsim::scenarios

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "scenarios/cli.h"
+#include "scenarios/error.h"
+#include "scenarios/progress.h"
+#include "scenarios/scenario_runner.h"
+
+namespace mtsim::scenarios {
+
+namespace {
+
+/// Applies scenario keys to the scenario and the rest to the machine; an unknown key names both sets.
+sim::Machine apply_sets(Scenario& scenario, const CommonOptions& common) {
+  std::vector<std::pair<std::string, std::string>> machine_sets;
+  for (const std::string& text : common.sets) {
+    const auto [key, value] = split_set(text);
+    if (!scenario.set(key, value)) machine_sets.emplace_back(key, value);
+  }
+  sim::Machine machine = sim::Machine::load(common.machine.empty() ? scenario.machine : common.machine);
+  std::vector<std::string_view> known;
+  for (const auto& number : machine.numbers()) known.push_back(number.key);
+  for (const auto& [key, value] : machine_sets) {
+    if (!key.starts_with("latencies.") && std::find(known.begin(), known.end(), key) == known.end()) {
+      auto all = Scenario::keys();
+      all.insert(all.end(), known.begin(), known.end());
+      throw UsageError(fmt::format("--set {}: unknown key{}\n  scenario keys: {}\n  machine keys: {}", key,
+                                   isa::did_you_mean(key, all), fmt::join(Scenario::keys(), ", "),
+                                   fmt::join(known, ", ")));
+    }
+    machine.set(key, value);
+  }
+  return machine;
+}
+
+int run(const std::string& path, const CommonOptions& common) {
+  Scenario scenario = load_scenario(path);
+  GemmRunner runner(apply_sets(scenario, common));
+  ScenarioResult result;
+  {
+    Progress progress(scenario.name, static_cast<std::int64_t>(scenario.cells().size()));
+    result = run_scenario(scenario, runner, [&progress] { progress.step(); });
+  }
+  emit(common, scenario_json(scenario, result, runner.machine()), scenario_text(scenario, result, runner.machine()));
+  return result.passed() ? k_exit_done : k_exit_failed;
+}
+
+}  // namespace
+
+Command add_run(CLI::App& app, CommonOptions& common) {
+  auto path = std::make_shared<std::string>();
+  CLI::App* sub =
+      app.add_subcommand("run", "Run a scenario: an operator over a grid of shapes, beside the paper's numbers");
+  sub->add_option("SCENARIO", *path, "YAML file, see docs/scenarios.md")->required();
+  add_json_option(*sub, common);
+  sub->add_option("--machine", common.machine, "Machine file or name, instead of the scenario's")
+      ->type_name("NAME|FILE");
+  add_set_option(
+      *sub, common,
+      "Change a number of the machine, or a key of the scenario: m, n, k, depth, variant, tile, dtype (repeatable)");
+  sub->footer(R"(
+Exit status 1 when a cell faults or has DMA findings; a large error against the paper is a result, not a failure.
+  mtsim run scenarios/paper/table_viii.yaml
+  mtsim run scenarios/paper/table_viii.yaml --set ddr.bandwidth_gb_s=60 --set "m=[1024, 8192]")");
+  return {sub, [path, &common] { return run(*path, common); }};
+}
+
+}  // namespace mtsim::scenarios

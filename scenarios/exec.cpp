@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/exec.h"
+
+#include <algorithm>
+#include <set>
+#include <span>
+
+#include "isa/checker.h"
+#include "scenarios/files.h"
+
+namespace mtsim::scenarios {
+
+int macs_of(const isa::Row& row) {
+  switch (row.semantics) {
+    case isa::Semantics::fma_f64: return isa::k_vector_lanes;
+    case isa::Semantics::fma_f32: return (row.units & isa::units::VMAC) != 0 ? 2 * isa::k_vector_lanes : 0;
+    case isa::Semantics::fma_f16: return 4 * isa::k_vector_lanes;
+    default: return 0;
+  }
+}
+
+std::vector<std::string> assumed_instructions(const isa::Program& program) {
+  std::set<isa::Mnemonic> found;
+  for (const auto& packet : program.packets) {
+    for (const auto& instruction : packet.instructions) {
+      if (instruction.row->grade == isa::Grade::assumed) found.insert(instruction.row->id);
+    }
+  }
+  std::vector<std::string> names;
+  for (isa::Mnemonic id : found) names.emplace_back(isa::row(id).mnemonic);
+  return names;
+}
+
+ExecOutcome run_exec(const ExecSpec& spec, const sim::Machine& machine) {
+  const sim::MachineConfig& config = machine.config();
+  const sim::DecodedProgram decoded(spec.program, config.latencies);
+  std::vector<std::byte> sm(static_cast<std::size_t>(config.core.sm_bytes));
+  std::vector<std::byte> am(static_cast<std::size_t>(config.core.am_bytes));
+  auto memory = [&](sim::CoreMemory space) -> std::vector<std::byte>& {
+    return space == sim::CoreMemory::sm ? sm : am;
+  };
+  for (const auto& image : spec.memory) {
+    std::copy(image.content.begin(), image.content.end(),
+              memory(image.space).begin() + static_cast<std::ptrdiff_t>(image.address));
+  }
+
+  sim::Executor executor(sm, am);
+  executor.registers() = spec.registers;
+  ExecOutcome outcome;
+  sim::RunOptions options;
+  options.entry = spec.entry;
+  options.max_cycles = spec.max_cycles;
+  options.packet_counts = &outcome.packet_counts;
+  outcome.result = executor.run(decoded, options);
+
+  for (const auto& dump : spec.dumps) {
+    write_bytes(dump.path, std::span(memory(dump.space)).subspan(dump.address, static_cast<std::size_t>(dump.bytes)));
+  }
+  for (std::size_t p = 0; p < spec.program.packets.size(); ++p) {
+    for (const auto& instruction : spec.program.packets[p].instructions) {
+      outcome.macs += outcome.packet_counts.at(p) * macs_of(*instruction.row);
+    }
+  }
+  outcome.assumed_instructions = assumed_instructions(spec.program);
+  outcome.assumed_packet_rules = isa::assumed_shapes(spec.program);
+  outcome.check = isa::check(spec.program, config.latencies, spec.entry);
+  return outcome;
+}
+
+}  // namespace mtsim::scenarios

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "scenarios/error.h"
+#include "scenarios/table.h"
+
+namespace mtsim::scenarios {
+
+namespace {
+
+constexpr double k_first_step = 0.25;     // of a range
+constexpr double k_smallest_step = 0.02;  // of a range: finer than the table's own noise
+constexpr int k_sensitivity_steps = 3;    // outward evaluations a side
+constexpr int k_significant_digits = 3;   // fitted values are written with no more
+
+double rounded(double value) {
+  const double scale = std::pow(10.0, k_significant_digits - 1 - std::floor(std::log10(std::abs(value))));
+  return value == 0 ? 0 : std::round(value * scale) / scale;
+}
+
+/// Evaluates points of the search space, each once.
+class Objective {
+ public:
+  Objective(const Scenario& scenario, GemmRunner& runner, const std::vector<FitParameter>& parameters,
+            const std::function<void(const FitStep&)>& on_step)
+      : m_scenario(scenario),
+        m_runner(runner),
+        m_parameters(parameters),
+        m_on_step(on_step),
+        m_base(runner.machine()) {}
+
+  /// Inside the ranges and rounded.
+  std::vector<double> feasible(std::vector<double> point) const {
+    for (std::size_t i = 0; i < point.size(); ++i) {
+      point[i] = rounded(std::clamp(point[i], m_parameters[i].low, m_parameters[i].high));
+    }
+    return point;
+  }
+
+  double operator()(const std::vector<double>& point) {
+    const auto [known, is_new] = m_known.try_emplace(point);
+    if (!is_new) return mape(known->second);
+    known->second = run(point);
+    const double error = mape(known->second);
+    const bool best = m_known.size() == 1 || error < m_best_mape;
+    if (best) m_best_mape = error;
+    if (m_on_step) m_on_step({point, error, best});
+    return error;
+  }
+
+  int evaluations() const { return static_cast<int>(m_known.size()); }
+  const ScenarioResult& result(const std::vector<double>& point) const { return m_known.at(point); }
+
+ private:
+  static double mape(const ScenarioResult& result) { return result.summary.at(std::string(k_fit_metric)).mape_percent; }
+
+  ScenarioResult run(const std::vector<double>& point) {
+    sim::Machine machine = m_base;
+    for (std::size_t i = 0; i < point.size(); ++i) machine.set(m_parameters[i].key, fmt::format("{}", point[i]));
+    m_runner.set_machine(std::move(machine));
+    ScenarioResult result = run_scenario(m_scenario, m_runner);
+    if (!result.passed())
+      throw ProgramFailed("fit: a cell of the scenario faults or has findings; run the scenario first");
+    return result;
+  }
+
+  const Scenario& m_scenario;
+  GemmRunner& m_runner;
+  const std::vector<FitParameter>& m_parameters;
+  const std::function<void(const FitStep&)>& m_on_step;
+  const sim::Machine m_base;
+  std::map<std::vector<double>, ScenarioResult> m_known;
+  double m_best_mape = 0;
+};
+
+/// Hooke and Jeeves: explore along each axis, follow the direction that helped, halve the steps when nothing does.
+std::vector<double> pattern_search(Objective& objective, const std::vector<FitParameter>& parameters) {
+  auto explore = [&](std::vector<double> point, double step) {
+    for (std::size_t i = 0; i < point.size(); ++i) {
+      for (const double sign : {1.0, -1.0}) {
+        std::vector<double> next = point;
+        next[i] += sign * step * (parameters[i].high - parameters[i].low);
+        next = objective.feasible(next);
+        if (objective(next) < objective(point)) {
+          point = next;
+          break;
+        }
+      }
+    }
+    return point;
+  };
+  std::vector<double> best;
+  for (const auto& p : parameters) best.push_back((p.low + p.high) / 2);
+  best = objective.feasible(best);
+  for (double step = k_first_step; step >= k_smallest_step; step /= 2) {
+    for (std::vector<double> next = explore(best, step); objective(next) < objective(best);) {
+      std::vector<double> ahead = next;
+      for (std::size_t i = 0; i < ahead.size(); ++i) ahead[i] += next[i] - best[i];
+      ahead = objective.feasible(ahead);
+      best = next;
+      next = objective(ahead) < objective(best) ? ahead : best;
+    }
+  }
+  return best;
+}
+
+/// How far parameter `i` can move in direction `sign` before the error exceeds the tolerance; linear between
+/// evaluations.
+double tolerable(Objective& objective, const std::vector<double>& best, const FitParameter& p, std::size_t i,
+                 double sign) {
+  const double limit = objective(best) + k_fit_tolerance_percent;
+  double inside = best[i], inside_error = objective(best);
+  double step = k_smallest_step * (p.high - p.low);
+  for (int n = 0; n < k_sensitivity_steps; ++n, step *= 2) {
+    std::vector<double> point = best;
+    point[i] = inside + sign * step;
+    point = objective.feasible(point);
+    if (point[i] == inside) break;  // the end of the range
+    const double error = objective(point);
+    if (error > limit) return inside + (point[i] - inside) * (limit - inside_error) / (error - inside_error);
+    inside = point[i];
+    inside_error = error;
+  }
+  return inside;
+}
+
+}  // namespace
+
+std::vector<FitParameter> fit_parameters(const sim::Machine& machine, std::span<const std::string> keys) {
+  std::vector<FitParameter> parameters;
+  if (keys.empty()) throw UsageError("fit: no parameters; give --parameters KEY,KEY");
+  for (const std::string& key : keys) {
+    const auto& numbers = machine.numbers();
+    const auto number = std::find_if(numbers.begin(), numbers.end(), [&](const auto& n) { return n.key == key; });
+    std::vector<std::string_view> names;
+    for (const auto& n : numbers) names.push_back(n.key);
+    if (number == numbers.end())
+      throw UsageError(fmt::format("fit: unknown parameter '{}'{}", key, isa::did_you_mean(key, names)));
+    if (std::find(k_fittable.begin(), k_fittable.end(), key) == k_fittable.end()) {
+      throw UsageError(
+          fmt::format("fit: '{}' is {} ({}) and stays so; only {} are fitted, so that all else is a prediction", key,
+                      to_string(number->provenance), number->source, fmt::join(k_fittable, " and ")));
+    }
+    if (!(number->range_low < number->range_high)) {
+      throw UsageError(fmt::format("fit: '{}' has no plausible range in {}; give it one", key, machine.path()));
+    }
+    if (std::any_of(parameters.begin(), parameters.end(), [&](const auto& p) { return p.key == key; })) {
+      throw UsageError(fmt::format("fit: parameter '{}' is given twice", key));
+    }
+    FitParameter parameter{.key = key, .unit = number->unit, .low = number->range_low, .high = number->range_high};
+    parameter.start = machine.get(key);
+    parameters.push_back(std::move(parameter));
+  }
+  return parameters;
+}
+
+FitResult fit(const Scenario& scenario, GemmRunner& runner, std::vector<FitParameter> parameters,
+              const std::function<void(const FitStep&)>& on_step) {
+  const auto cells = scenario.cells();
+  if (std::none_of(cells.begin(), cells.end(),
+                   [](const auto& c) { return c.paper.contains(std::string(k_fit_metric)); })) {
+    throw UsageError(fmt::format("{}: has no paper values of {} to fit to", scenario.path, k_fit_metric));
+  }
+  FitResult result;
+  Objective objective(scenario, runner, parameters, on_step);
+  std::vector<double> start;
+  for (const auto& p : parameters) start.push_back(p.start);
+  result.start_mape_percent = objective(start);
+  const std::vector<double> best = pattern_search(objective, parameters);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    parameters[i].value = best[i];
+    parameters[i].sensitivity_low = tolerable(objective, best, parameters[i], i, -1);
+    parameters[i].sensitivity_high = tolerable(objective, best, parameters[i], i, +1);
+  }
+  result.mape_percent = objective(best);
+  result.evaluations = objective.evaluations();
+  result.residuals = objective.result(best);
+  result.parameters = std::move(parameters);
+  return result;
+}
+
+}  // namespace mtsim::scenarios

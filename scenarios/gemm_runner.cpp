@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/gemm_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "isa/checker.h"
+#include "scenarios/error.h"
+#include "scenarios/exec.h"
+#include "scenarios/table.h"
+
+namespace mtsim::scenarios {
+
+namespace {
+
+constexpr int k_fp32_per_word = 2;
+
+/// Uniform in [-1, 1), the same on every host (splitmix64, 24 bits).
+std::vector<float> random_values(std::int64_t count, std::uint64_t seed) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) {
+    std::uint64_t z = (seed += 0x9E37'79B9'7F4A'7C15);
+    z = (z ^ (z >> 30)) * 0xBF58'476D'1CE4'E5B9;
+    z = (z ^ (z >> 27)) * 0x94D0'49BB'1331'11EB;
+    value = static_cast<float>((z ^ (z >> 31)) >> 40) * 0x1p-23F - 1.0F;
+  }
+  return values;
+}
+
+void require_shape(const kernels::GemmShape& shape, const sim::MachineConfig& machine) {
+  for (const auto& [name, value] : {std::pair{"m", shape.m}, {"n", shape.n}, {"k", shape.k}}) {
+    if (value < 1) throw UsageError(fmt::format("gemm: {} = {}; at least 1", name, value));
+  }
+  const double needed = 4 * (static_cast<double>(shape.m) * static_cast<double>(shape.k) +
+                             static_cast<double>(shape.k) * static_cast<double>(shape.n) +
+                             static_cast<double>(shape.m) * static_cast<double>(shape.n));
+  if (needed > static_cast<double>(machine.ddr.bytes)) {
+    throw UsageError(
+        fmt::format("gemm m={} n={} k={}: X, W and Y take {:.3f} GB in FP32, the cluster's DDR has {:.3f} GB; "
+                    "use a smaller shape or a machine with more ddr.bytes",
+                    shape.m, shape.n, shape.k, needed / 1e9, static_cast<double>(machine.ddr.bytes) / 1e9));
+  }
+}
+
+/// The terms of one element's sum: k padded to even and at least 4.
+std::int64_t padded_terms(std::int64_t k) { return std::max<std::int64_t>(4, k + k % 2); }
+
+template <class Value>
+std::span<const std::byte> bytes_of(const std::vector<Value>& values) {
+  return std::as_bytes(std::span(values));
+}
+
+}  // namespace
+
+bool GemmOutcome::passed() const {
+  return !launch.fault && launch.findings.empty() && (!request.verify || (verification && verification->passed()));
+}
+
+GemmRunner::GemmRunner(sim::Machine machine) : m_machine(std::move(machine)) {}
+GemmRunner::~GemmRunner() = default;
+
+void GemmRunner::set_machine(sim::Machine machine) { m_machine = std::move(machine); }
+
+GemmOutcome GemmRunner::run(const GemmRequest& request) {
+  const auto start = std::chrono::steady_clock::now();
+  const sim::MachineConfig& config = m_machine.config();
+  const auto [m, n, k] = request.shape;
+  if (request.verify && request.depth == sim::Depth::timing) {
+    throw UsageError("timing depth moves no data, so there is nothing to verify; use functional depth");
+  }
+  require_shape(request.shape, config);
+
+  GemmOutcome outcome;
+  outcome.request = request;
+  outcome.plan = kernels::plan_gemm_f32(request.shape, request.tiles, request.dataflow, config);
+  const sim::ClusterOptions options{.depth = request.depth, .memo = request.memo, .poison = true};
+  if (m_cluster) {
+    m_cluster->reset(config, options);
+  } else {
+    m_cluster = std::make_unique<sim::Cluster>(config, options);
+  }
+  const kernels::GemmOperands operands{m_cluster->ddr_malloc(4 * m * k), m_cluster->ddr_malloc(4 * k * n),
+                                       m_cluster->ddr_malloc(4 * m * n)};
+  std::vector<float> x, w;
+  if (request.depth == sim::Depth::functional) {
+    x = random_values(m * k, request.seed);
+    w = random_values(k * n, ~request.seed);
+    m_cluster->write(operands.x, bytes_of(x));
+    m_cluster->write(operands.w, bytes_of(w));
+  }
+  try {
+    outcome.launch = m_cluster->launch(kernels::gemm_f32(*m_cluster, outcome.plan, operands));
+  } catch (const sim::SimError& error) {
+    throw ProgramFailed(fmt::format("gemm m={} n={} k={}: {}", m, n, k, error.what()));
+  }
+  if (request.verify && !outcome.launch.fault) {
+    std::vector<float> y(static_cast<std::size_t>(m * n));
+    m_cluster->read(operands.y, std::as_writable_bytes(std::span(y)));
+    outcome.verification = verify_gemm_f32(x, w, y, m, n, k, padded_terms(k));
+  }
+
+  outcome.latency_ms = config.milliseconds(outcome.launch.cycles);
+  outcome.peak_gmac_s = config.peak_gmac_s(k_fp32_per_word);
+  if (outcome.latency_ms > 0) outcome.gmac_s = request.shape.macs() / (outcome.latency_ms * 1e6);
+  outcome.utilisation = outcome.gmac_s / outcome.peak_gmac_s;
+  for (const std::string_view name : kernels::names()) {
+    if (!name.starts_with("gemm_f32") && !name.starts_with("zero_")) continue;  // zero_*: padding on chip
+    const isa::Program& program = kernels::program(name);
+    for (const auto& mnemonic : assumed_instructions(program)) outcome.assumed_instructions.push_back(mnemonic);
+    for (const auto& rule : isa::assumed_shapes(program)) outcome.assumed_packet_rules.push_back(rule);
+  }
+  for (auto* list : {&outcome.assumed_instructions, &outcome.assumed_packet_rules}) {
+    std::sort(list->begin(), list->end());
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  }
+  outcome.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return outcome;
+}
+
+const char* to_string(kernels::GemmDataflow dataflow) {
+  switch (dataflow) {
+    case kernels::GemmDataflow::large_m: return "large_m";
+    case kernels::GemmDataflow::small_m: return "small_m";
+    case kernels::GemmDataflow::automatic: break;
+  }
+  return "automatic";
+}
+
+const char* to_string(sim::Depth depth) { return depth == sim::Depth::functional ? "functional" : "timing"; }
+
+kernels::GemmDataflow parse_dataflow(const std::string& name) {
+  for (auto dataflow :
+       {kernels::GemmDataflow::automatic, kernels::GemmDataflow::large_m, kernels::GemmDataflow::small_m}) {
+    if (name == to_string(dataflow)) return dataflow;
+  }
+  throw UsageError(fmt::format("unknown variant '{}' of gemm; known: automatic, large_m, small_m", name));
+}
+
+sim::Depth parse_depth(const std::string& name) {
+  for (auto depth : {sim::Depth::functional, sim::Depth::timing}) {
+    if (name == to_string(depth)) return depth;
+  }
+  throw UsageError(fmt::format("unknown depth '{}'; known: functional, timing", name));
+}
+
+void require_gemm_dtype(const std::string& dtype) {
+  if (dtype == "f32") return;
+  if (dtype == "f16") throw UsageError("gemm: dtype f16 is not available yet; use f32");
+  throw UsageError(fmt::format("gemm: unknown dtype '{}'; use f32", dtype));
+}
+
+}  // namespace mtsim::scenarios

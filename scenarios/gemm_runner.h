@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs GEMMs on one simulated cluster: allocates and fills the operands, launches, verifies. `op gemm`, scenarios and
+// the fit use it; the cluster is elaborated once and reset between cases.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/gemm/gemm.h"
+#include "scenarios/verify.h"
+#include "sim/cluster.h"
+#include "sim/config/machine.h"
+
+namespace mtsim::scenarios {
+
+struct GemmRequest {
+  kernels::GemmShape shape;
+  kernels::GemmDataflow dataflow = kernels::GemmDataflow::automatic;
+  kernels::GemmTiles tiles;
+  sim::Depth depth = sim::Depth::timing;
+  bool memo = true;        // false: every packet is executed, nothing comes from the memo
+  bool verify = false;     // functional depth only
+  std::uint64_t seed = 1;  // of the operands, uniform in [-1, 1)
+};
+
+struct GemmOutcome {
+  GemmRequest request;
+  kernels::GemmPlan plan;
+  sim::LaunchResult launch;
+  std::optional<Verification> verification;  // absent after a fault
+  double latency_ms = 0;
+  double gmac_s = 0;       // multiply-accumulates, 10^9 a second
+  double utilisation = 0;  // of the cluster's peak MAC rate, 0..1
+  double peak_gmac_s = 0;
+  std::vector<std::string> assumed_instructions;
+  std::vector<std::string> assumed_packet_rules;
+  double wall_s = 0;  // on the host
+
+  /// No fault, no finding, and right when asked to verify.
+  bool passed() const;
+};
+
+class GemmRunner {
+ public:
+  explicit GemmRunner(sim::Machine machine);
+  ~GemmRunner();
+
+  const sim::Machine& machine() const { return m_machine; }
+  /// Later cases run on `machine`, which may differ in every number but cores and memory sizes.
+  void set_machine(sim::Machine machine);
+
+  /// Throws UsageError for shapes the DDR cannot hold, kernels::KernelError for tiles that do not fit, ProgramFailed
+  /// when the simulation cannot go on.
+  GemmOutcome run(const GemmRequest& request);
+
+ private:
+  sim::Machine m_machine;
+  std::unique_ptr<sim::Cluster> m_cluster;
+};
+
+/// "large_m", "small_m", "automatic".
+const char* to_string(kernels::GemmDataflow dataflow);
+const char* to_string(sim::Depth depth);
+/// UsageError with the known names.
+kernels::GemmDataflow parse_dataflow(const std::string& name);
+sim::Depth parse_depth(const std::string& name);
+/// UsageError unless `dtype` is one the operator has.
+void require_gemm_dtype(const std::string& dtype);
+
+}  // namespace mtsim::scenarios

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mtsim command. Exceptions become exit codes here and nowhere else.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "isa/diagnostic.h"
+#include "kernels/library.h"
+#include "scenarios/cli.h"
+#include "scenarios/error.h"
+#include "scenarios/files.h"
+#include "sim/config/yaml.h"
+#include "sim/dsp.h"
+
+// libsystemc brings a main of its own, which ours replaces, and asks for this; nobody calls it.
+extern "C" int sc_main(int, char*[]) { return 0; }
+
+namespace mtsim::scenarios {
+
+namespace {
+
+constexpr const char* k_examples = R"(
+Examples:
+  mtsim run scenarios/paper/table_viii.yaml            the paper's table beside the simulated one
+  mtsim op gemm --m 720 --n 256 --k 2048 --verify      one operator on one cluster
+  mtsim import blas.c -o kernels.out                   published kernels to .s files
+  mtsim check kernels/gemm/gemm_f32_6x128.s            find wrong schedules
+  mtsim exec kernel.yaml --annotate                    run one microkernel on one core
+
+Exit status: 0 done, 1 the simulated program or a comparison failed, 2 wrong usage or input.)";
+
+int fail(int code, std::string_view message) {
+  fmt::print(stderr, "mtsim: {}\n", message);
+  return code;
+}
+
+/// The subcommand that was asked for, down to "op gemm"; the top level if none.
+const CLI::App& innermost(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? app : innermost(*chosen.front());
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+    for (const auto& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+std::vector<std::string> subcommand_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands(nullptr)) names.push_back(sub->get_name());
+  return names;
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& names) {
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  return isa::did_you_mean(word, candidates);
+}
+
+/// What is wrong with the words nobody took: a misspelt option or subcommand first, else one word too many. Empty when
+/// none.
+std::string unexpected_words(const CLI::App& app) {
+  const CLI::App& sub = innermost(app);
+  for (const std::string& word : app.remaining(true)) {
+    const std::string name = word.substr(0, word.find('='));
+    const std::string see =
+        fmt::format("; see {} --help", sub.get_display_name() == "mtsim" ? "mtsim" : "mtsim " + sub.get_name());
+    if (name.size() > 1 && name.front() == '-') {
+      return fmt::format("unknown option '{}' of '{}'{}{}", name, sub.get_name(), did_you_mean(name, option_names(sub)),
+                         see);
+    }
+    const auto names = subcommand_names(sub);
+    if (!names.empty()) {
+      return fmt::format("unknown command '{}'{}; commands: {}", word, did_you_mean(word, names),
+                         fmt::join(names, ", "));
+    }
+    return fmt::format("'{}' is one word too many for '{}'{}", word, sub.get_name(), see);
+  }
+  return "";
+}
+
+/// Common options given in front of a subcommand that has no use for them.
+void refuse_unused(const CLI::App& top, const CLI::App& sub) {
+  for (const char* name : {"--json", "--machine", "--set"}) {
+    if (top.get_option(name)->count() > 0 && sub.get_option_no_throw(name) == nullptr) {
+      throw UsageError(fmt::format("'{}' has no option {}", sub.get_name(), name));
+    }
+  }
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Cycle-approximate simulator of the MT-3000 DSP that runs real VLIW microcode.", "mtsim");
+  app.footer(k_examples);
+  app.set_version_flag("--version", "mtsim " MTSIM_VERSION);
+  app.require_subcommand(0, 1);
+  app.get_formatter()->column_width(34);
+  CommonOptions common;
+  add_json_option(app, common);
+  add_machine_options(app, common);
+  std::vector<Command> commands;
+  for (auto* add :
+       {add_exec, add_import, add_check, add_fmt, add_schedule, add_op, add_run, add_fit, add_describe, add_report}) {
+    commands.push_back(add(app, common));
+  }
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    const std::string unexpected = unexpected_words(app);
+    return fail(k_exit_usage, unexpected.empty()
+                                  ? fmt::format("{}; see mtsim{} --help", error.what(),
+                                                &innermost(app) == &app ? "" : " " + innermost(app).get_name())
+                                  : unexpected);
+  }
+  const CLI::App& chosen = innermost(app);
+  if (&chosen == &app) {
+    fmt::print("{}", app.help());
+    return k_exit_done;
+  }
+  refuse_unused(app, chosen);
+  if (!common.json.empty() && common.json != "-") require_writable(common.json);
+  const auto command = std::find_if(commands.begin(), commands.end(), [](const Command& c) { return c.app->parsed(); });
+  return command->run();
+}
+
+}  // namespace
+
+}  // namespace mtsim::scenarios
+
+int main(int argc, char** argv) {
+  using namespace mtsim;
+  using namespace mtsim::scenarios;
+  try {
+    return run(argc, argv);
+  } catch (const ProgramFailed& error) {
+    return fail(k_exit_failed, error.what());
+  } catch (const isa::IsaError& error) {
+    return fail(k_exit_usage, error.what());
+  } catch (const sim::ConfigError& error) {
+    return fail(k_exit_usage, error.what());
+  } catch (const kernels::KernelError& error) {
+    return fail(k_exit_usage, error.what());
+  } catch (const sim::SimError& error) {
+    return fail(k_exit_usage, error.what());
+  } catch (const UsageError& error) {
+    return fail(k_exit_usage, error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(k_exit_usage, "this host has too little memory for the request; use a smaller one or timing depth");
+  } catch (const std::exception& error) {
+    return fail(k_exit_usage, fmt::format("internal error: {}; please report the command that led here", error.what()));
+  }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results as text for people and as JSON for programs. Nothing here runs or decides anything.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "isa/diagnostic.h"
+#include "isa/program.h"
+#include "scenarios/exec.h"
+#include "scenarios/fit.h"
+#include "scenarios/gemm_runner.h"
+#include "scenarios/scenario.h"
+#include "scenarios/scenario_runner.h"
+#include "scenarios/spec_exec.h"
+#include "sim/config/machine.h"
+#include "sim/core/executor.h"
+
+namespace mtsim::scenarios {
+
+using Json = nlohmann::ordered_json;  // keys stay in the order they are written
+
+// Common parts.
+Json fault_json(const sim::Fault& fault);
+Json diagnostics_json(const std::vector<isa::Diagnostic>& diagnostics);
+/// name, file and every number with unit, provenance, source and plausible range.
+Json machine_json(const sim::Machine& machine);
+std::string machine_text(const sim::Machine& machine);
+/// Keys of the machine's numbers that are assumptions.
+std::vector<std::string> assumed_machine_keys(const sim::Machine& machine);
+
+// exec.
+Json exec_json(const ExecSpec& spec, const ExecOutcome& outcome);
+std::string exec_text(const ExecSpec& spec, const ExecOutcome& outcome);
+
+struct AnnotatedLine {  // one source line; packets that begin on it (several after .rept)
+  int line = 0;
+  std::string text;
+  struct Entry {
+    int packet = 0;
+    std::int64_t issues = 0;
+    std::vector<std::string> empty_slots;
+    std::string packet_text;
+  };
+  std::vector<Entry> packets;
+};
+/// Every line of the program's source with the issues and empty slots of its packets.
+std::vector<AnnotatedLine> annotate(const isa::Program& program, const std::string& source,
+                                    const std::vector<std::int64_t>& packet_counts);
+Json annotation_json(const std::vector<AnnotatedLine>& lines);
+std::string annotation_text(const std::vector<AnnotatedLine>& lines);
+
+// check.
+struct CheckCounts {
+  int errors = 0, warnings = 0, notes = 0;
+};
+CheckCounts count(const std::vector<isa::Diagnostic>& diagnostics);
+Json check_json(const std::string& file, const std::vector<isa::Diagnostic>& diagnostics);
+std::string check_text(const std::string& file, const std::vector<isa::Diagnostic>& diagnostics);
+
+// op gemm.
+Json gemm_json(const GemmOutcome& outcome, const sim::Machine& machine);
+std::string gemm_text(const GemmOutcome& outcome, const sim::Machine& machine);
+
+// run.
+Json scenario_json(const Scenario& scenario, const ScenarioResult& result, const sim::Machine& machine);
+/// The paper's table: per cell the paper's value, the simulated one and the signed error; then the summary.
+std::string scenario_text(const Scenario& scenario, const ScenarioResult& result, const sim::Machine& machine);
+
+// fit.
+std::string fit_step_text(const std::vector<FitParameter>& parameters, const FitStep& step);
+Json fit_json(const Scenario& scenario, const FitResult& result);
+std::string fit_text(const Scenario& scenario, const FitResult& result);
+
+/// docs/fidelity.md, from the JSON of `mtsim run` (one or more) and of `mtsim fit`. UsageError for other JSON.
+std::string fidelity_page(const std::vector<std::pair<std::string, Json>>& files);
+
+/// docs/isa.md, from the instruction table.
+std::string isa_page();
+
+}  // namespace mtsim::scenarios

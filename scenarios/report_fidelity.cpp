@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "scenarios/error.h"
+#include "scenarios/report.h"
+#include "scenarios/table.h"
+
+namespace mtsim::scenarios {
+
+namespace {
+
+std::string shape_text(const Json& shape) {
+  std::vector<std::string> words;
+  for (const auto& [key, value] : shape.items()) words.push_back(fmt::format("{}={}", key, value.get<std::int64_t>()));
+  return joined(words, " ");
+}
+
+/// One scenario's section: a table in the paper's layout, summary, explained cells.
+std::string scenario_section(const Json& run) {
+  const std::string rows = run.at("rows"), columns = run.at("columns");
+  std::vector<std::int64_t> column_values;
+  for (const auto& cell : run.at("cases")) {
+    const std::int64_t value = cell.at("case").at(columns);
+    if (std::find(column_values.begin(), column_values.end(), value) == column_values.end())
+      column_values.push_back(value);
+  }
+  std::vector<std::string> header = {rows + " \\ " + columns};
+  for (const std::int64_t value : column_values) header.push_back(std::to_string(value));
+  Table table(std::vector<Align>(header.size(), Align::right), header);
+  std::vector<std::string> line;
+  for (const auto& cell : run.at("cases")) {
+    if (line.empty()) line.push_back(std::to_string(cell.at("case").at(rows).get<std::int64_t>()));
+    const double simulated = cell.at("metrics").at("latency_ms");
+    const Json& paper = cell.at("paper");
+    line.push_back(paper.contains("latency_ms")
+                       ? fmt::format("{:.2f} / {:.2f} ({:+.1f} %)", paper.at("latency_ms").get<double>(), simulated,
+                                     cell.at("error_percent").at("latency_ms").get<double>())
+                       : fmt::format("- / {:.2f}", simulated));
+    if (line.size() == header.size()) {
+      table.add(std::move(line));
+      line.clear();
+    }
+  }
+  std::string out = fmt::format("## {}\n\nLatency in ms: paper / simulated (signed error). {} depth, {}.\n\n{}\n",
+                                run.at("title").get<std::string>(), run.at("depth").get<std::string>(),
+                                run.at("dtype").get<std::string>(), table.markdown());
+  for (const auto& [metric, summary] : run.at("summary").items()) {
+    out += fmt::format("- {}: mean absolute error **{:.1f} %** over {} cells, worst {:+.1f} % at {}\n", metric,
+                       summary.at("mape_percent").get<double>(), summary.at("cases").get<int>(),
+                       summary.at("worst_percent").get<double>(), shape_text(summary.at("worst_case")));
+  }
+  std::set<std::string> seen;
+  for (const auto& cell : run.at("cases")) {
+    for (const auto& note : cell.at("notes")) {
+      const auto text = note.get<std::string>();
+      if (!seen.insert(text).second) continue;
+      std::vector<std::string> where;
+      for (const auto& other : run.at("cases")) {
+        for (const auto& candidate : other.at("notes")) {
+          if (candidate == note) where.push_back(shape_text(other.at("case")));
+        }
+      }
+      const bool all = where.size() == run.at("cases").size();
+      out += fmt::format("- {}: {}\n", all ? "all cells" : joined(where, "; "), text);
+    }
+  }
+  return out + "\n";
+}
+
+std::string number_text(const Json& value) {
+  return value.is_number() ? fmt::format("{:g}", value.get<double>()) : value.get<std::string>();
+}
+
+/// The machine's numbers of one provenance.
+std::string numbers_section(const Json& machine, const std::string& provenance) {
+  Table table({Align::left, Align::right, Align::left, Align::left, Align::left},
+              {"number", "value", "unit", "plausible", "source"});
+  for (const auto& [key, number] : machine.at("numbers").items()) {
+    if (number.at("provenance") != provenance) continue;
+    const auto& range = number.at("range");
+    table.add({fmt::format("`{}`", key), number_text(number.at("value")), number.at("unit").get<std::string>(),
+               range.at(0) == range.at(1)
+                   ? ""
+                   : fmt::format("{:g} - {:g}", range.at(0).get<double>(), range.at(1).get<double>()),
+               number.at("source").get<std::string>()});
+  }
+  return table.empty() ? "none\n" : table.markdown();
+}
+
+std::string fit_section(const Json& fit) {
+  Table table({Align::left, Align::right, Align::left, Align::left},
+              {"number", "fitted", "unit", "error within tolerance"});
+  for (const auto& [key, p] : fit.at("parameters").items()) {
+    table.add({fmt::format("`{}`", key), fmt::format("{:g}", p.at("value").get<double>()),
+               p.at("unit").get<std::string>(),
+               fmt::format("{:.3g} - {:.3g}", p.at("sensitivity").at(0).get<double>(),
+                           p.at("sensitivity").at(1).get<double>())});
+  }
+  return fmt::format(
+      "The fit on {}: mean absolute error {:.2f} %, {} evaluations, tolerance +{:g} percent points.\n\n{}\n",
+      fit.at("title").get<std::string>(), fit.at("mape_percent").get<double>(), fit.at("evaluations").get<int>(),
+      fit.at("sensitivity_tolerance_percent").get<double>(), table.markdown());
+}
+
+std::string assumed_section(const std::vector<std::pair<std::string, Json>>& runs) {
+  std::string out;
+  for (const std::string kind : {"instructions", "packet_rules"}) {
+    std::set<std::string> all;
+    for (const auto& [file, run] : runs) {
+      for (const auto& word : run.at("assumed").at(kind)) all.insert(word.get<std::string>());
+    }
+    out += fmt::format("- {}: {}\n", kind == "instructions" ? "instructions" : "packet rules",
+                       all.empty() ? "none" : joined({all.begin(), all.end()}));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string fidelity_page(const std::vector<std::pair<std::string, Json>>& files) {
+  std::vector<std::pair<std::string, Json>> runs, fits;
+  for (const auto& [file, json] : files) {
+    if (json.is_object() && json.contains("cases")) {
+      runs.emplace_back(file, json);
+    } else if (json.is_object() && json.contains("fit")) {
+      fits.emplace_back(file, json);
+    } else {
+      throw UsageError(
+          fmt::format("{}: is no result of `mtsim run --json` or `mtsim fit --json`; give one of these", file));
+    }
+  }
+  if (runs.empty())
+    throw UsageError("report fidelity: no result of `mtsim run --json` among the files; give at least one");
+  std::string file;
+  try {
+    std::string page =
+        "<!-- Generated by `mtsim report fidelity`; `make docs` rewrites it. -->\n# Fidelity\n\n"
+        "The paper's tables beside the simulated ones. One machine file serves all of them, errors are signed, and "
+        "only the numbers\n"
+        "under \"Fitted\" were chosen to match; everything else is a prediction.\n\n";
+    for (const auto& [name, run] : runs) {
+      file = name;
+      page += scenario_section(run);
+    }
+    const Json& machine = runs.front().second.at("machine");
+    page += fmt::format("## Fitted\n\n{}\n", numbers_section(machine, "fitted"));
+    for (const auto& [name, fit] : fits) {
+      file = name;
+      page += fit_section(fit);
+    }
+    file = runs.front().first;
+    page += fmt::format("## Assumed\n\nWhat the runs above rest on that nobody has published.\n\n{}\n{}",
+                        assumed_section(runs), numbers_section(machine, "assumed"));
+    return page;
+  } catch (const Json::exception& error) {
+    throw UsageError(
+        fmt::format("{}: not the JSON this command reads: {}; write it again with --json", file, error.what()));
+  }
+}
+
+}  // namespace mtsim::scenarios

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "scenarios/report.h"
+#include "scenarios/table.h"
+
+namespace mtsim::scenarios {
+
+namespace {
+
+std::string axis_name(Axis axis) { return std::string(k_axis_names[static_cast<std::size_t>(axis)]); }
+const std::vector<std::int64_t>& values(const Scenario& scenario, Axis axis) {
+  return scenario.grid[static_cast<std::size_t>(axis)];
+}
+
+Json shape_json(const kernels::GemmShape& shape) { return {{"m", shape.m}, {"n", shape.n}, {"k", shape.k}}; }
+std::string shape_text(const kernels::GemmShape& shape) {
+  return fmt::format("m={} n={} k={}", shape.m, shape.n, shape.k);
+}
+
+std::vector<std::string> collect(const ScenarioResult& result, std::vector<std::string> GemmOutcome::*list) {
+  std::vector<std::string> all;
+  for (const auto& cell : result.cells) {
+    for (const auto& word : cell.outcome.*list) {
+      if (std::find(all.begin(), all.end(), word) == all.end()) all.push_back(word);
+    }
+  }
+  return all;
+}
+
+Json cell_json(const CellResult& cell) {
+  const GemmOutcome& outcome = cell.outcome;
+  Json json;
+  json["case"] = shape_json(cell.cell.shape);
+  json["metrics"] = Json::object();
+  for (const auto& [metric, value] : cell.metrics) json["metrics"][metric] = value;
+  json["metrics"]["cycles"] = outcome.launch.cycles;
+  json["metrics"]["utilisation"] = outcome.utilisation;
+  json["paper"] = Json::object();
+  for (const auto& [metric, value] : cell.cell.paper) json["paper"][metric] = value;
+  json["error_percent"] = Json::object();
+  for (const auto& [metric, value] : cell.error_percent) json["error_percent"][metric] = value;
+  json["status"] = outcome.launch.fault ? "fault" : "done";
+  json["findings"] = outcome.launch.findings.size();
+  json["notes"] = cell.cell.notes;
+  return json;
+}
+
+/// Lines about what went wrong in a cell; empty when nothing did.
+std::string trouble(const CellResult& cell) {
+  std::string out;
+  const auto& launch = cell.outcome.launch;
+  if (launch.fault) out += fmt::format("{}: fault: {}\n", shape_text(cell.cell.shape), launch.fault->str());
+  for (const auto& f : launch.findings) {
+    out += fmt::format("{}: finding: {} (core {}, cycle {}): {}\n", shape_text(cell.cell.shape), f.kind, f.core,
+                       f.cycle, f.message);
+  }
+  return out;
+}
+
+std::string fitted_numbers(const sim::Machine& machine) {
+  std::vector<std::string> fitted;
+  for (const auto& n : machine.numbers()) {
+    if (n.provenance == sim::Provenance::fitted) fitted.push_back(fmt::format("{} = {} {}", n.key, n.value, n.unit));
+  }
+  return fitted.empty() ? "none" : joined(fitted);
+}
+
+}  // namespace
+
+Json scenario_json(const Scenario& scenario, const ScenarioResult& result, const sim::Machine& machine) {
+  Json json;
+  json["name"] = scenario.name;
+  json["title"] = scenario.title;
+  json["scenario"] = scenario.path;
+  json["operator"] = "gemm";
+  json["dtype"] = scenario.dtype;
+  json["depth"] = to_string(scenario.depth);
+  json["rows"] = axis_name(scenario.rows);
+  json["columns"] = axis_name(scenario.columns);
+  json["paper_source"] = scenario.paper_source;
+  json["cases"] = Json::array();
+  for (const auto& cell : result.cells) json["cases"].push_back(cell_json(cell));
+  json["summary"] = Json::object();
+  for (const auto& [metric, summary] : result.summary) {
+    json["summary"][metric] = {{"mape_percent", summary.mape_percent},
+                               {"worst_percent", summary.worst_percent},
+                               {"worst_case", shape_json(result.cells[summary.worst_cell].cell.shape)},
+                               {"cases", summary.cells}};
+  }
+  json["machine"] = machine_json(machine);
+  json["assumed"] = {{"instructions", collect(result, &GemmOutcome::assumed_instructions)},
+                     {"packet_rules", collect(result, &GemmOutcome::assumed_packet_rules)},
+                     {"machine", assumed_machine_keys(machine)}};
+  json["notes"] = Json::array();
+  for (const auto& note : scenario.notes) json["notes"].push_back(note.text);
+  json["host"] = {{"wall_s", result.wall_s}};
+  return json;
+}
+
+std::string scenario_text(const Scenario& scenario, const ScenarioResult& result, const sim::Machine& machine) {
+  const auto& columns = values(scenario, scenario.columns);
+  const auto third =
+      static_cast<std::size_t>(k_axes - static_cast<int>(scenario.rows) - static_cast<int>(scenario.columns));
+  std::string out =
+      fmt::format("{}\n{} = {}, {}, {} depth; latency in ms, launch included\n\n", scenario.title, k_axis_names[third],
+                  scenario.grid[third].front(), scenario.dtype, to_string(scenario.depth));
+  std::vector<Align> align(columns.size() + 2, Align::right);
+  align[0] = align[1] = Align::left;
+  std::vector<std::string> header = {axis_name(scenario.rows), axis_name(scenario.columns)};
+  for (const std::int64_t column : columns) header.push_back(std::to_string(column));
+  Table table(align, header);
+  std::size_t at = 0;
+  for (const std::int64_t row : values(scenario, scenario.rows)) {
+    std::vector<std::string> paper = {std::to_string(row), "paper"}, predicted = {"", "mtsim"}, error = {"", "error %"},
+                             rate = {"", "GMAC/s"};
+    for (std::size_t c = 0; c < columns.size(); ++c, ++at) {
+      const CellResult& cell = result.cells[at];
+      const auto reported = cell.cell.paper.find("latency_ms");
+      const auto miss = cell.error_percent.find("latency_ms");
+      paper.push_back(reported == cell.cell.paper.end() ? "-" : fmt::format("{:.2f}", reported->second));
+      predicted.push_back(fmt::format("{:.2f}", cell.metrics.at("latency_ms")));
+      error.push_back(miss == cell.error_percent.end() ? "-" : fmt::format("{:+.1f}", miss->second));
+      rate.push_back(fmt::format("{:.0f}", cell.metrics.at("gmac_s")));
+    }
+    for (auto& line : {paper, predicted, error, rate}) table.add(line);
+  }
+  out += table.text() + "\n";
+  for (const auto& [metric, summary] : result.summary) {
+    out += fmt::format("{}: mean absolute error {:.1f} % over {} cells, worst {:+.1f} % at {}\n", metric,
+                       summary.mape_percent, summary.cells, summary.worst_percent,
+                       shape_text(result.cells[summary.worst_cell].cell.shape));
+  }
+  out +=
+      fmt::format("machine {}; fitted: {}; all else is a prediction\n", machine.config().name, fitted_numbers(machine));
+  for (const auto& note : scenario.notes) out += "note: " + note.text + "\n";
+  for (const auto& cell : result.cells) out += trouble(cell);
+  out += fmt::format("host: {:.1f} s\n", result.wall_s);
+  return out;
+}
+
+std::string fit_step_text(const std::vector<FitParameter>& parameters, const FitStep& step) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    words.push_back(fmt::format("{} = {}", parameters[i].key, step.values[i]));
+  return fmt::format("  {}: {:.2f} %{}", joined(words), step.mape_percent, step.best ? "  best so far" : "");
+}
+
+Json fit_json(const Scenario& scenario, const FitResult& result) {
+  Json json;
+  json["fit"] = scenario.name;
+  json["title"] = scenario.title;
+  json["scenario"] = scenario.path;
+  json["metric"] = k_fit_metric;
+  json["parameters"] = Json::object();
+  for (const auto& p : result.parameters) {
+    json["parameters"][p.key] = {{"value", p.value},
+                                 {"unit", p.unit},
+                                 {"range", {p.low, p.high}},
+                                 {"sensitivity", {p.sensitivity_low, p.sensitivity_high}}};
+  }
+  json["mape_percent"] = result.mape_percent;
+  json["sensitivity_tolerance_percent"] = k_fit_tolerance_percent;
+  json["evaluations"] = result.evaluations;
+  json["residuals"] = Json::array();
+  for (const auto& cell : result.residuals.cells) {
+    const auto error = cell.error_percent.find(std::string(k_fit_metric));
+    if (error == cell.error_percent.end()) continue;
+    json["residuals"].push_back({{"case", shape_json(cell.cell.shape)},
+                                 {"paper", cell.cell.paper.at(std::string(k_fit_metric))},
+                                 {"fitted", cell.metrics.at(std::string(k_fit_metric))},
+                                 {"error_percent", error->second}});
+  }
+  return json;
+}
+
+std::string fit_text(const Scenario& scenario, const FitResult& result) {
+  Table table(
+      {Align::left, Align::right, Align::right, Align::left, Align::left, Align::left},
+      {"parameter", "before", "fitted", "unit", fmt::format("within +{:g} %", k_fit_tolerance_percent), "plausible"});
+  std::string warnings;
+  for (const auto& p : result.parameters) {
+    table.add({p.key, fmt::format("{:g}", p.start), fmt::format("{:g}", p.value), p.unit,
+               fmt::format("{:.3g} - {:.3g}", p.sensitivity_low, p.sensitivity_high),
+               fmt::format("{:g} - {:g}", p.low, p.high)});
+    if (p.value <= p.low || p.value >= p.high) {
+      warnings += fmt::format("note: {} lies at the end of its plausible range\n", p.key);
+    }
+  }
+  Table cells({Align::left, Align::right, Align::right, Align::right}, {"cell", "paper", "fitted", "error %"});
+  const std::string metric(k_fit_metric);
+  for (const auto& cell : result.residuals.cells) {
+    if (!cell.error_percent.contains(metric)) continue;
+    cells.add({shape_text(cell.cell.shape), fmt::format("{:.2f}", cell.cell.paper.at(metric)),
+               fmt::format("{:.2f}", cell.metrics.at(metric)), fmt::format("{:+.1f}", cell.error_percent.at(metric))});
+  }
+  return fmt::format("{}: mean absolute error of {} {:.2f} % (before {:.2f} %), {} evaluations\n\n{}\n{}{}",
+                     scenario.name, k_fit_metric, result.mape_percent, result.start_mape_percent, result.evaluations,
+                     table.text(2), warnings, cells.text(2));
+}
+
+}  // namespace mtsim::scenarios

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs every cell of a scenario on one elaborated cluster and compares it with the paper.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/gemm_runner.h"
+#include "scenarios/scenario.h"
+#include "sim/config/machine.h"
+
+namespace mtsim::scenarios {
+
+struct CellResult {
+  ScenarioCell cell;
+  GemmOutcome outcome;
+  std::map<std::string, double> metrics;        // every metric, as simulated
+  std::map<std::string, double> error_percent;  // signed, for the metrics the paper has
+};
+
+struct MetricSummary {
+  double mape_percent = 0;     // mean absolute error
+  double worst_percent = 0;    // the signed error of the worst cell
+  std::size_t worst_cell = 0;  // its index
+  int cells = 0;
+};
+
+struct ScenarioResult {
+  std::vector<CellResult> cells;
+  std::map<std::string, MetricSummary> summary;
+  double wall_s = 0;
+
+  bool passed() const;  // no fault, no finding
+};
+
+/// `on_cell` is called after each cell, e.g. to move a progress bar.
+ScenarioResult run_scenario(const Scenario& scenario, GemmRunner& runner, const std::function<void()>& on_cell = {});
+
+}  // namespace mtsim::scenarios

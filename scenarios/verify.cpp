@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/verify.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <thread>
+#include <vector>
+
+namespace mtsim::scenarios {
+
+namespace {
+
+/// out [rows, n] = a [rows, k] * b [k, n]
+void multiply(const std::vector<double>& a, const std::vector<double>& b, std::vector<double>& out, std::int64_t rows,
+              std::int64_t n, std::int64_t k) {
+  const auto m32 = static_cast<int>(rows), n32 = static_cast<int>(n), k32 = static_cast<int>(k);
+  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m32, n32, k32, 1.0, a.data(), k32, b.data(), n32, 0.0,
+              out.data(), n32);
+}
+
+std::vector<double> absolute(std::vector<double> values) {
+  for (double& value : values) value = std::abs(value);
+  return values;
+}
+
+}  // namespace
+
+Verification verify_gemm_f32(std::span<const float> x, std::span<const float> w, std::span<const float> y,
+                             std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t terms) {
+  constexpr std::int64_t k_rows_at_once = 512;  // keeps the FP64 copies small beside W's
+  openblas_set_num_threads(static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 2U)));
+  const double u = std::ldexp(1.0, -24);
+  const double t = static_cast<double>(terms);
+  const double gamma = t * u / (1 - t * u);
+  const std::vector<double> w64(w.begin(), w.end());
+  const std::vector<double> w_abs = absolute(w64);
+
+  Verification result;
+  std::vector<double> product, magnitude;
+  for (std::int64_t first = 0; first < m; first += k_rows_at_once) {
+    const std::int64_t rows = std::min(k_rows_at_once, m - first);
+    const auto block = x.subspan(static_cast<std::size_t>(first * k), static_cast<std::size_t>(rows * k));
+    const std::vector<double> x64(block.begin(), block.end());
+    product.resize(static_cast<std::size_t>(rows * n));
+    magnitude.resize(product.size());
+    multiply(x64, w64, product, rows, n, k);
+    multiply(absolute(x64), w_abs, magnitude, rows, n, k);
+    for (std::size_t i = 0; i < product.size(); ++i) {
+      const double error = std::abs(static_cast<double>(y[static_cast<std::size_t>(first * n) + i]) - product[i]);
+      const double bound = gamma * magnitude[i];
+      double ratio = error == 0 ? 0 : error / bound;
+      if (std::isnan(ratio)) ratio = std::numeric_limits<double>::infinity();
+      if (ratio > result.worst_ratio) {
+        result.worst_ratio = ratio;
+        result.worst_row = first + static_cast<std::int64_t>(i) / n;
+        result.worst_column = static_cast<std::int64_t>(i) % n;
+      }
+      if (error > result.max_error || std::isnan(error)) {
+        result.max_error = error;
+        result.error_bound = bound;
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace mtsim::scenarios
