@@ -24,6 +24,7 @@ struct ClusterOptions {
   Depth depth = Depth::functional;
   bool memo = true;    // false in functional depth: nothing is taken from the memo, for the test that both depths agree
   bool poison = true;  // DMA destinations hold NaN patterns from issue to completion (functional)
+  std::int64_t max_call_cycles = 1'000'000'000;  // a microkernel that runs longer is a runaway: a fault
 };
 
 struct LaunchResult {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Fabric owns time: it shares DDR, GSM and the cores' DMA ports among all transfers in flight.
 //
-// Each transfer needs work from each resource it crosses: DDR in service cycles (MemoryModel), GSM and ports in bytes. It
-// moves through all of them at one rate, a fraction of itself per cycle. Within a priority class rates are max-min fair by
-// progressive filling: transfers rise together, in proportion to their size, until a resource is full, which fixes those that
-// cross it. Size is the DDR service time where the DDR is crossed and bytes over the DDR's bandwidth elsewhere. A class gets
-// what the classes before it leave.
+// Each transfer needs work from each resource it crosses: DDR in service cycles (MemoryModel), GSM and ports in bytes.
+// It moves through all of them at one rate, a fraction of itself per cycle. Within a priority class rates are max-min
+// fair by progressive filling: transfers rise together, in proportion to their size, until a resource is full, which
+// fixes those that cross it. Size is the DDR service time where the DDR is crossed and bytes over the DDR's bandwidth
+// elsewhere. A class gets what the classes before it leave.
 //
 //   4096 bytes DDR -> AM, alone:       DDR busy for 4096 / 17.8 = 231 cycles
 //   two such at once, any two cores:   both take 461 cycles
@@ -38,22 +38,22 @@ class Fabric : public sc_core::sc_module {
   /// Owned by its DMA channel and reused; must outlive its time in flight.
   struct Transfer {
     Listener* listener = nullptr;
-    int core = 0;              // issuer
-    int channel = 0;           // of the issuer
-    int priority = 1;          // class, lower first
-    std::int64_t bytes = 0;    // work at each port
-    double ddr_cycles = 0;     // work at the DDR; 0: not crossed
-    double gsm_bytes = 0;      // work at the GSM; 0: not crossed
-    std::uint64_t ports = 0;   // cores whose port it crosses
+    int core = 0;             // issuer
+    int channel = 0;          // of the issuer
+    int priority = 1;         // class, lower first
+    std::int64_t bytes = 0;   // work at each port
+    double ddr_cycles = 0;    // work at the DDR; 0: not crossed
+    double gsm_bytes = 0;     // work at the GSM; 0: not crossed
+    std::uint64_t ports = 0;  // cores whose port it crosses
 
    private:
     friend class Fabric;
     std::int64_t m_start = 0;   // cycle it begins to use resources
     std::int64_t m_finish = 0;  // cycle it ends at the present rate
     std::uint64_t m_order = 0;
-    double m_pace = 0;          // 1 / size
-    double m_left = 0;          // fraction still to move
-    double m_rate = 0;          // fraction per cycle
+    double m_pace = 0;  // 1 / size
+    double m_left = 0;  // fraction still to move
+    double m_rate = 0;  // fraction per cycle
     bool m_fixed = false;
   };
 
@@ -71,6 +71,7 @@ class Fabric : public sc_core::sc_module {
   static constexpr int k_ddr = 0, k_gsm = 1, k_ports = 2, k_resources = k_ports + k_max_cores;
   using PerResource = std::array<double, k_resources>;
 
+  static bool later(const Transfer* a, const Transfer* b);  // heap order of m_pending
   void update();
   void advance(std::int64_t now);
   bool finish_due(std::int64_t now);
@@ -80,14 +81,14 @@ class Fabric : public sc_core::sc_module {
   void schedule(std::int64_t now);
 
   sc_core::sc_event m_event;
-  int m_resources = k_ports;          // in use: DDR, GSM and a port per core
-  PerResource m_capacity{};           // per cycle
-  PerResource m_free{};               // of the capacity, while sharing
-  double m_cycles_per_byte = 0;       // size of a transfer that does not cross the DDR
-  std::vector<Transfer*> m_active;    // by class, then by start
-  std::vector<Transfer*> m_pending;   // heap: earliest start first
+  int m_resources = k_ports;         // in use: DDR, GSM and a port per core
+  PerResource m_capacity{};          // per cycle
+  PerResource m_free{};              // of the capacity, while sharing
+  double m_cycles_per_byte = 0;      // size of a transfer that does not cross the DDR
+  std::vector<Transfer*> m_active;   // by class, then by start
+  std::vector<Transfer*> m_pending;  // heap: earliest start first
   std::uint64_t m_submitted = 0;
-  std::int64_t m_last = 0;            // cycle up to which m_left is
+  std::int64_t m_last = 0;  // cycle up to which m_left is
 };
 
 }  // namespace mtsim::sim

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// One memory of Fig. 2: a core's SM or AM, the cluster's GSM or its DDR. A TLM-2.0 target for functional and debug access;
-// it takes no time, the Fabric owns that.
+// One memory of Fig. 2: a core's SM or AM, the cluster's GSM or its DDR. A TLM-2.0 target for functional and debug
+// access; it takes no time, the Fabric owns that.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include <tlm_utils/simple_target_socket.h>
 #include <systemc>
 #include <tlm>
-#include <tlm_utils/simple_target_socket.h>
 
 #include "sim/pointer.h"
 
 namespace mtsim::sim {
 
-/// Storage is mapped lazily: pages nobody writes cost nothing, so 20 GB of DDR is fine on a laptop. Reads as zero at first.
+/// Storage is mapped lazily: pages nobody writes cost nothing, so 20 GB of DDR is fine on a laptop. Reads as zero at
+/// first.
 class Memory : public sc_core::sc_module {
  public:
   tlm_utils::simple_target_socket<Memory> socket;  // addresses are offsets in this memory

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simulated time is a whole number of core cycles: 1.8 GHz does not fit a picosecond grid, so one SystemC picosecond (its
-// default resolution) stands for one cycle. Nothing else in the project knows that.
+// Simulated time is a whole number of core cycles: 1.8 GHz does not fit a picosecond grid, so one SystemC picosecond
+// (its default resolution) stands for one cycle. Nothing else in the project knows that.
 #pragma once
 
 #include <cmath>

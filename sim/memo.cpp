@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/memo.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "isa/checker.h"
+
+namespace mtsim::sim {
+namespace {
+
+/// Programs that compare equal here behave alike: instructions, latencies, what the caller passes, and the entries.
+std::string identity(const isa::Program& program, const isa::Latencies& latencies) {
+  std::string key = fmt::format("{:016x} {}", program.fingerprint(), latencies.str());
+  for (const isa::Parameter& parameter : program.parameters) {
+    key += fmt::format(";{}={}:{}", parameter.name, parameter.reg.str(), static_cast<int>(parameter.kind));
+  }
+  for (const auto& [label, packet] : program.labels) key += fmt::format(";{}@{}", label, packet);
+  return key;
+}
+
+std::uint64_t hash(std::span<const std::uint64_t> values) {
+  std::uint64_t h = 0x9E37'79B9'7F4A'7C15;
+  for (const std::uint64_t value : values) {
+    h ^= value;
+    h *= 0xFF51'AFD7'ED55'8CCD;
+    h ^= h >> 32;
+  }
+  return h;
+}
+
+}  // namespace
+
+void KernelMemo::set_latencies(const isa::Latencies& latencies) {
+  if (latencies == m_latencies) return;
+  m_latencies = latencies;
+  m_records.clear();
+  m_last = nullptr;
+}
+
+Kernel KernelMemo::load(const isa::Program& program, const std::string& entry) {
+  program.entry(entry);  // throws for an unknown label
+  auto& decoded = m_programs[identity(program, m_latencies)];
+  if (!decoded) decoded = std::make_unique<DecodedProgram>(program, m_latencies);
+  return {decoded.get(), entry};
+}
+
+KernelRecord& KernelMemo::record(const Kernel& kernel) {
+  const auto matches = [&](const KernelRecord& r) { return r.program == kernel.program && r.entry == kernel.entry; };
+  if (m_last != nullptr && matches(*m_last)) return *m_last;
+  const auto found = std::find_if(m_records.begin(), m_records.end(), [&](const auto& r) { return matches(*r); });
+  if (found != m_records.end()) return *(m_last = found->get());
+
+  if (kernel.program == nullptr) throw SimError("call: the kernel is empty; make it with Cluster::load");
+  if (!(kernel.program->latencies() == m_latencies)) {
+    throw SimError(
+        fmt::format("call: '{}' was loaded for latencies '{}' but the machine has '{}'; load it again after reset",
+                    kernel.program->program().name, kernel.program->latencies().str(), m_latencies.str()));
+  }
+  auto record = std::make_unique<KernelRecord>();
+  record->program = kernel.program;
+  record->entry = kernel.entry;
+  m_records.push_back(std::move(record));
+  return *(m_last = m_records.back().get());
+}
+
+const KernelProfile& KernelMemo::profile(KernelRecord& record, std::span<const std::uint64_t> arguments,
+                                         std::int64_t max_cycles, bool use_memo) {
+  if (!record.not_static) {
+    std::string why;
+    record.not_static = isa::timing_is_static(record.program->program(), &why) ? "" : why;
+  }
+  if (!record.not_static->empty()) {
+    throw SimError(
+        fmt::format("call: '{}' cannot run in timing depth, its cycles depend on data: {}; use functional depth",
+                    record.program->program().name, *record.not_static));
+  }
+  const auto work_out = [&] {
+    RunOptions options;
+    options.entry = record.entry;
+    options.max_cycles = max_cycles;
+    return sim::profile(*record.program, arguments, options);
+  };
+  if (!use_memo) return m_fresh = work_out();
+
+  auto& bucket = record.profiles[hash(arguments)];
+  for (const auto& known : bucket) {
+    if (std::equal(arguments.begin(), arguments.end(), known->arguments.begin(), known->arguments.end()))
+      return known->profile;
+  }
+  auto fresh = std::make_unique<KernelRecord::Profiled>();
+  fresh->arguments.assign(arguments.begin(), arguments.end());
+  fresh->profile = work_out();
+  bucket.push_back(std::move(fresh));
+  return bucket.back()->profile;
+}
+
+}  // namespace mtsim::sim

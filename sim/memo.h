@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of a cluster: each program is decoded once per set of latencies, and a microkernel's cycles, unit counts and
+// footprint are worked out once per set of counts (timing depth).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "isa/program.h"
+#include "sim/core/executor.h"
+#include "sim/dsp.h"
+
+namespace mtsim::sim {
+
+/// What is known of one kernel (program and entry).
+struct KernelRecord {
+  const DecodedProgram* program = nullptr;
+  std::string entry;
+  /// Why its timing depends on data; "" when it does not. Absent until asked for.
+  std::optional<std::string> not_static;
+
+  struct Profiled {
+    std::vector<std::uint64_t> arguments;  // pointers as 0
+    KernelProfile profile;
+  };
+  std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Profiled>>> profiles;  // by hash of the arguments
+};
+
+class KernelMemo {
+ public:
+  explicit KernelMemo(const isa::Latencies& latencies) : m_latencies(latencies) {}
+
+  /// Programs decoded for other latencies stay alive but can no longer be called.
+  void set_latencies(const isa::Latencies& latencies);
+
+  /// Decodes; the same program and latencies give the same object. Throws isa::IsaError (hand schedule wrong for this
+  /// machine, unknown entry).
+  Kernel load(const isa::Program& program, const std::string& entry);
+
+  /// Throws SimError for a kernel that is empty or was loaded for other latencies. The reference stays valid until
+  /// set_latencies.
+  KernelRecord& record(const Kernel& kernel);
+
+  /// Profile for `arguments` (one per .param, pointers 0). Throws SimError when the kernel's timing depends on data.
+  /// With `use_memo` false it is worked out anew; the reference is then valid until the next call.
+  const KernelProfile& profile(KernelRecord& record, std::span<const std::uint64_t> arguments, std::int64_t max_cycles,
+                               bool use_memo);
+
+ private:
+  isa::Latencies m_latencies;
+  std::map<std::string, std::unique_ptr<DecodedProgram>> m_programs;
+  std::vector<std::unique_ptr<KernelRecord>> m_records;
+  KernelRecord* m_last = nullptr;  // cores mostly call the kernel another core just called
+  KernelProfile m_fresh;
+};
+
+}  // namespace mtsim::sim
