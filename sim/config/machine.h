@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -66,15 +67,15 @@ struct MachineConfig {
   double peak_gmac_s(int lanes_per_word) const;
 };
 
-/// One line of `mtsim describe`.
+/// One line of `mtsim describe`: a key of MachineConfig, or a latency that a file or --set overrides.
 struct MachineNumber {
   std::string key;    // "ddr.bandwidth_gb_s"
   std::string value;  // as resolved
   std::string unit;   // "GB/s"
   Provenance provenance;
-  std::string source;  // "FP32 half of Table VIII", ...
-  double range_low = 0, range_high = 0;
-  bool overridden = false;  // by extends or --set
+  std::string source;                    // "FP32 half of Table VIII", ...
+  double range_low = 0, range_high = 0;  // plausible, not enforced; 0, 0 for a text
+  bool overridden = false;               // by extends or --set
 };
 
 /// A machine file, its base files and overrides, resolved.
@@ -83,24 +84,30 @@ class Machine {
   /// `name_or_path`: a file, or the name of a machine shipped in sim/machines. `sets`: "ddr.bandwidth_gb_s=60".
   /// Throws ConfigError.
   static Machine load(const std::string& name_or_path, const std::vector<std::string>& sets = {});
+  /// As load, from text; `file` is its name in messages and what a relative `extends` starts from.
+  static Machine parse(std::string_view text, const std::string& file, const std::vector<std::string>& sets = {});
+  /// Names load() and `extends` know, sorted: $MTSIM_MACHINES, the source tree, the installation.
+  static std::vector<std::string> shipped();
 
   const MachineConfig& config() const { return m_config; }
   const std::vector<MachineNumber>& numbers() const { return m_numbers; }
   const std::string& path() const { return m_path; }
   /// Changes one number as --set does. Throws ConfigError (unknown key with suggestion, type, range).
   void set(const std::string& key, const std::string& value);
-  /// The value of a numeric key; ConfigError when unknown.
+  /// The value of a numeric key, latencies included ("latencies.VLDW"); ConfigError when unknown or a text.
   double get(const std::string& key) const;
   /// Hash of everything that decides timing.
   std::uint64_t fingerprint() const;
 
  private:
+  friend class MachineReader;
   MachineConfig m_config;
   std::vector<MachineNumber> m_numbers;
   std::string m_path;
 };
 
-/// Writes a fitted value into a machine file in place (value, provenance fitted, source text), comments kept.
+/// Writes a fitted value into a machine file in place: value, source (fitted) and from of one key; every other byte
+/// stays. Throws ConfigError when the file has no such number written as a mapping.
 void write_fitted(const std::string& path, const std::string& key, double value, const std::string& source);
 
 }  // namespace mtsim::sim

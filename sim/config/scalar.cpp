@@ -34,7 +34,7 @@ std::string without_leading_zeros(std::string_view text) {
 
 template <class T>
 Scalar<T> refuse(const char* wanted, std::string_view text, std::string suggestion = {}) {
-  return {std::nullopt, std::string("expected ") + wanted + ", found " + quote(text), std::move(suggestion)};
+  return {std::nullopt, {std::string("expected ") + wanted + ", found " + quote(text), std::move(suggestion)}};
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ Scalar<std::int64_t> scan_integer(std::string_view text) {
   const std::uint64_t limit = static_cast<std::uint64_t>(INT64_MAX) + (negative ? 1 : 0);
   if (error == std::errc::result_out_of_range || magnitude > limit)
     return refuse<std::int64_t>("an integer of 64 bits", text);
-  return {static_cast<std::int64_t>(negative ? 0 - magnitude : magnitude), {}, {}};
+  return {static_cast<std::int64_t>(negative ? 0 - magnitude : magnitude), {}};
 }
 
 Scalar<double> scan_number(std::string_view text) {
@@ -73,12 +73,12 @@ Scalar<double> scan_number(std::string_view text) {
   if (error == std::errc::invalid_argument || end != text.data() + text.size()) return refuse<double>(k_wanted, text);
   if (error == std::errc::result_out_of_range || !std::isfinite(value))
     return refuse<double>("a number that fits 64-bit floating point", text);
-  return {value, {}, {}};
+  return {value, {}};
 }
 
 Scalar<bool> scan_boolean(std::string_view text) {
-  if (text == "true") return {true, {}, {}};
-  if (text == "false") return {false, {}, {}};
+  if (text == "true") return {true, {}};
+  if (text == "false") return {false, {}};
   std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
@@ -89,9 +89,13 @@ Scalar<bool> scan_boolean(std::string_view text) {
 }
 
 std::string shortest(double value) {
+  // Plain digits where they are readable: 100000 rather than 1e+05.
+  const double size = std::abs(value);
+  const bool plain = value == 0 || (size >= 1e-6 && size < 1e15);
   std::array<char, 64> buffer;
-  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  return error == std::errc() ? std::string(buffer.data(), end) : std::to_string(value);
+  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
+                                    plain ? std::chars_format::fixed : std::chars_format::general);
+  return {buffer.data(), result.ptr};
 }
 
 }  // namespace mtsim::sim

@@ -9,12 +9,16 @@
 
 namespace mtsim::sim {
 
-/// A value, or why the text is none and what to write instead.
+struct Problem {
+  std::string message;     // "expected an integer, found '010'"
+  std::string suggestion;  // what to write instead; may be empty
+};
+
+/// A value, or why the text is none.
 template <class T>
 struct Scalar {
   std::optional<T> value;
-  std::string problem;     // "expected an integer, found '010'"
-  std::string suggestion;  // may be empty
+  Problem problem;
 };
 
 /// Decimal or 0x hex, 64 bits signed; a leading zero as in 010 is refused (octal or decimal?).

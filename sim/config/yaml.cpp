@@ -24,14 +24,10 @@ std::string join(const std::vector<isa::Diagnostic>& diagnostics) {
 
 const char* describe(YamlKind kind) {
   switch (kind) {
-    case YamlKind::null:
-      return "nothing";
-    case YamlKind::scalar:
-      return "a value";
-    case YamlKind::sequence:
-      return "a list";
-    case YamlKind::mapping:
-      return "a mapping";
+    case YamlKind::null: return "nothing";
+    case YamlKind::scalar: return "a value";
+    case YamlKind::sequence: return "a list";
+    case YamlKind::mapping: return "a mapping";
   }
   return "?";
 }
@@ -90,6 +86,7 @@ ConfigError::ConfigError(const std::string& message)
 bool YamlNode::is_scalar() const { return m_data->kind == YamlKind::scalar; }
 bool YamlNode::is_sequence() const { return m_data->kind == YamlKind::sequence; }
 bool YamlNode::is_mapping() const { return m_data->kind == YamlKind::mapping; }
+bool YamlNode::is_quoted() const { return m_data->quoted; }
 bool YamlNode::is_null() const { return m_data->kind == YamlKind::null; }
 isa::Place YamlNode::place() const { return m_data->place; }
 
@@ -106,7 +103,7 @@ T YamlNode::scalar(Scan scan, const char* wanted) const {
     return T{};
   }
   const auto result = scan(m_data->text);
-  if (!result.value) mismatch(*m_data, result.problem, result.suggestion);
+  if (!result.value) mismatch(*m_data, result.problem.message, result.problem.suggestion);
   return result.value.value_or(T{});
 }
 

@@ -42,6 +42,7 @@ class YamlNode {
   bool is_scalar() const;
   bool is_sequence() const;
   bool is_mapping() const;
+  bool is_quoted() const;  // a scalar in quotes or a block: text, whatever it looks like
   isa::Place place() const;
 
   // Scalars. A mismatch is recorded (not thrown) and gives a default value.

@@ -36,6 +36,14 @@ class TreeBuilder final : public YAML::EventHandler {
 
   std::shared_ptr<const YamlData> root() const { return m_root; }
 
+  /// Where to look when the text breaks off or goes wrong; yaml-cpp's place may be the next token's.
+  std::string open_hint() const {
+    if (m_stack.empty()) return "";
+    const YamlData& open = *m_stack.back().container;
+    return std::string("inside the ") + (open.kind == YamlKind::sequence ? "list" : "mapping") +
+           " that starts at line " + std::to_string(open.place.line) + ", column " + std::to_string(open.place.column);
+  }
+
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (m_documents++ == 0) return;
     complain(mark, "a second document starts here", "one file holds one document; remove what follows or the '---'");
@@ -45,7 +53,10 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     refuse_anchor(mark, anchor);
-    attach(make(mark, YamlKind::null));
+    auto data = make(mark, YamlKind::null);
+    // Nothing has no place: yaml-cpp names the token that follows.
+    if (!m_stack.empty() && m_stack.back().has_key) data->place = m_stack.back().key_place;
+    attach(std::move(data));
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
@@ -237,7 +248,7 @@ std::shared_ptr<const YamlData> parse_yaml_tree(std::string_view text, const std
     YAML::Parser parser(in);
     if (parser.HandleNextDocument(builder)) parser.HandleNextDocument(builder);
   } catch (const YAML::Exception& error) {
-    complaints->add(place_of(error.mark, file), "not valid YAML: " + error.msg);
+    complaints->add(place_of(error.mark, file), "not valid YAML: " + error.msg, builder.open_hint());
     complaints->throw_if_any();
   } catch (const StopParsing&) {
     if (builder.root() == nullptr) complaints->throw_if_any();
