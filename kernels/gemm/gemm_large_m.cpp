@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Large M (Figs. 5 and 7): loops m-block (Mg) > k-block (Kg) > n-round (N2) > k-step (K2). X in GSM, W broadcast, Y
+// stationary.
+//
+// One k-step of each core, all of it lock-stepped by the broadcast:
+//   wait for X2, W2 of this step and for the Y tiles moved in the last one
+//   start  Xg chunk of the next block   DDR -> GSM   last round only: this step's chunk of GSM has just become free
+//          X2 of the next step          GSM -> SM
+//          tile of the next round's Y2  DDR -> AM    from the second k-block on
+//          tile of the last round's Y2  AM -> DDR
+//          W2 of the next step          DDR -> AM    broadcast
+//   multiply
+//
+// A core's rows of Xg are its own: it loads them to GSM and reads them back itself, and it alone reads and writes its
+// rows of Y. So nothing but the broadcast needs cores to meet, and that meets them by itself: the bytes move only when
+// every core has called it, hence is done with the buffer they overwrite.
+#include <algorithm>
+#include <array>
+
+#include "kernels/gemm/gemm_program.h"
+
+namespace mtsim::kernels::gemm {
+namespace {
+
+// What the next step needs goes first, then what the next round needs, then what the next block needs, in that order.
+enum Priority : int { k_next_step = 0, k_next_round = 1, k_next_block = 2 };
+
+// Channels of the transfers with a priority of their own; the device library gives out the others from 0.
+constexpr int k_y_in_channel = 4, k_y_out_channel = 5, k_chunk_channel = 8, k_chunk_channels = 8;
+
+constexpr std::int64_t k_y_buffers = 3;
+
+/// A place in the loops, outermost first.
+struct Step {
+  std::int64_t m = 0, k = 0, n = 0, s = 0;
+};
+
+class LargeM {
+ public:
+  LargeM(sim::Dsp& dsp, const GemmPlan& plan, const GemmOperands& operands, const Kernels& kernels, sim::Pointer gsm)
+      : m_dsp(dsp),
+        m_shape(plan.shape),
+        m_tiles(plan.tiles),
+        m_operands(operands),
+        m_kernels(kernels),
+        m_cores(dsp.group_size()) {
+    m_m_blocks = ceil_div(m_shape.m, m_tiles.mg);
+    m_k_blocks = ceil_div(m_shape.k, m_tiles.kg);
+    m_rounds = ceil_div(m_shape.n, m_tiles.n2);
+    m_row_bytes = m_tiles.k2 * k_f32_bytes;
+    m_column_bytes = m_tiles.n2 * k_f32_bytes;
+    m_chunk_bytes = plan.m2 * m_row_bytes;
+    m_chunks = gsm + dsp.thread_id() * ceil_div(m_tiles.kg, m_tiles.k2) * m_chunk_bytes;
+    const std::int64_t rows = round_up(plan.m2, k_gemm_m1);
+    for (auto& x : m_x) x = dsp.scalar_malloc(rows * m_row_bytes);
+    for (auto& w : m_w) w = dsp.vector_malloc(m_tiles.k2 * m_column_bytes);
+    for (auto& y : m_y) y = dsp.vector_malloc(rows * m_column_bytes);
+  }
+
+  void run() {
+    m_dsp.set_priority(k_next_step);
+    Step now;
+    load_chunks(now);
+    m_w_channel = broadcast_w(now, 0);
+    load_x(now, 0);
+    for (std::int64_t i = 0; !done(now); ++i) {
+      m_dsp.loop_iteration();
+      const Step next = after(now);
+      if (rows(now) > 0) m_dsp.dma_wait(m_x_channel);
+      wait(m_y_in);
+      wait(m_y_out);
+      m_dsp.dma_wait(m_w_channel);
+      load_chunks(now);
+      bool x_pending = !done(next);
+      const auto try_load_x = [&] {
+        if (!x_pending || !chunk_is_here(next)) return;
+        load_x(next, (i + 1) % 2);
+        x_pending = false;
+      };
+      try_load_x();
+      move_y(now);
+      if (!done(next)) m_w_channel = broadcast_w(next, (i + 1) % 2);
+      multiply(now, i % 2, done(next), try_load_x);
+      if (x_pending) load_x(next, (i + 1) % 2);
+      now = next;
+    }
+    wait(m_y_out);
+    for (Transfer& strip : m_leaving) wait(strip);
+  }
+
+ private:
+  // --- Geometry.
+  bool done(const Step& at) const { return at.m == m_m_blocks; }
+  std::int64_t k_of_block(std::int64_t k) const { return std::min(m_tiles.kg, m_shape.k - k * m_tiles.kg); }
+  std::int64_t steps(const Step& at) const { return ceil_div(k_of_block(at.k), m_tiles.k2); }
+  std::int64_t k_of_step(const Step& at) const { return std::min(m_tiles.k2, k_of_block(at.k) - at.s * m_tiles.k2); }
+  std::int64_t columns(const Step& at) const { return std::min(m_tiles.n2, m_shape.n - at.n * m_tiles.n2); }
+  std::int64_t first_k(const Step& at) const { return at.k * m_tiles.kg + at.s * m_tiles.k2; }
+  /// Rows a core has of the m-block when they are split evenly, the last cores taking what is left.
+  std::int64_t share(const Step& at) const {
+    return ceil_div(std::min(m_tiles.mg, m_shape.m - at.m * m_tiles.mg), m_cores);
+  }
+  std::int64_t first_row(const Step& at) const { return at.m * m_tiles.mg + m_dsp.thread_id() * share(at); }
+  std::int64_t rows(const Step& at) const {
+    const std::int64_t end = std::min(m_shape.m, (at.m + 1) * m_tiles.mg);
+    return std::clamp<std::int64_t>(end - first_row(at), 0, share(at));
+  }
+
+  Step after(Step at) const {
+    if (++at.s < steps(at)) return at;
+    return next_round(at);
+  }
+  Step next_round(Step at) const {
+    at.s = 0;
+    if (++at.n < m_rounds) return at;
+    at.n = 0;
+    if (++at.k < m_k_blocks) return at;
+    at.k = 0;
+    ++at.m;
+    return at;
+  }
+  bool last_round(const Step& at) const { return at.n == m_rounds - 1; }
+
+  // --- X: DDR -> GSM in chunks of one k-step, a block ahead as far as GSM has become free; GSM -> SM one step ahead.
+  int chunk_channel(std::int64_t chunk) const { return k_chunk_channel + static_cast<int>(chunk % k_chunk_channels); }
+
+  /// Starts every chunk that has a place: of the first block all, of the next one those whose predecessors all rounds
+  /// have read.
+  void load_chunks(const Step& now) {
+    const auto has_place = [&] {
+      if (done(m_chunk) || m_loaded_chunks - m_waited_chunks == k_chunk_channels) return false;
+      if (m_chunk.m == now.m && m_chunk.k == now.k) return true;
+      const Step next_block = next_round({now.m, now.k, m_rounds - 1, 0});
+      return last_round(now) && m_chunk.m == next_block.m && m_chunk.k == next_block.k &&
+             (m_chunk.s <= now.s || now.s == steps(now) - 1);
+    };
+    while (has_place()) {
+      if (rows(m_chunk) > 0) {
+        const sim::Pointer source = m_operands.x + (first_row(m_chunk) * m_shape.k + first_k(m_chunk)) * k_f32_bytes;
+        const std::int64_t bytes = k_of_step(m_chunk) * k_f32_bytes;
+        m_dsp.raw_dma_p2p(source, {rows(m_chunk), bytes, m_shape.k * k_f32_bytes - bytes}, chunk(m_chunk),
+                          {rows(m_chunk), bytes, m_row_bytes - bytes}, k_next_block + static_cast<int>(m_chunk.s),
+                          chunk_channel(m_loaded_chunks));
+      }
+      ++m_loaded_chunks;
+      m_chunk = ++m_chunk.s < steps(m_chunk) ? m_chunk : next_round({m_chunk.m, m_chunk.k, m_rounds - 1, 0});
+    }
+  }
+
+  /// Whether load_x would not block.
+  bool chunk_is_here(const Step& at) const {
+    return at.n > 0 || rows(at) == 0 || m_dsp.dma_query(chunk_channel(m_waited_chunks));
+  }
+  void load_x(const Step& at, std::int64_t buffer) {
+    if (at.n == 0) {
+      if (rows(at) > 0) m_dsp.dma_wait(chunk_channel(m_waited_chunks));
+      ++m_waited_chunks;
+    }
+    if (rows(at) == 0) return;
+    const sim::Rows shape{rows(at), k_of_step(at) * k_f32_bytes, m_row_bytes - k_of_step(at) * k_f32_bytes};
+    m_x_channel = m_dsp.dma_p2p(chunk(at), shape, m_x[buffer], shape);
+  }
+
+  sim::Pointer chunk(const Step& at) const { return m_chunks + at.s * m_chunk_bytes; }
+
+  // --- W: broadcast one step ahead.
+  int broadcast_w(const Step& at, std::int64_t buffer) {
+    const std::int64_t bytes = columns(at) * k_f32_bytes;
+    const sim::Pointer source = m_operands.w + (first_k(at) * m_shape.n + at.n * m_tiles.n2) * k_f32_bytes;
+    return m_dsp.dma_broadcast(source, {k_of_step(at), bytes, m_shape.n * k_f32_bytes - bytes}, m_w[buffer],
+                               {k_of_step(at), bytes, m_column_bytes - bytes}, 0);
+  }
+
+  // --- Y: three buffers in turn. With no more rounds than buffers a block's Y2 all stay in AM from one k-block to the
+  // next.
+  bool stays() const { return m_rounds <= k_y_buffers; }
+  sim::Pointer y_buffer(const Step& at) const {
+    const std::int64_t blocks = stays() ? at.m : at.m * m_k_blocks + at.k;
+    return m_y[(blocks * m_rounds + at.n) % k_y_buffers];
+  }
+  bool comes_in(const Step& at) const { return !done(at) && at.k > 0 && !stays(); }
+  bool goes_out(const Step& at) const { return at.k == m_k_blocks - 1 || !stays(); }
+
+  struct Transfer {
+    int channel;
+    bool in_flight = false;
+  };
+  void wait(Transfer& transfer) {
+    if (transfer.in_flight) m_dsp.dma_wait(transfer.channel);
+    transfer.in_flight = false;
+  }
+  /// Moves rows [first, last) of a round's Y2.
+  void move_rows(const Step& at, std::int64_t first, std::int64_t last, Transfer& transfer, bool in) {
+    if (first >= last) return;
+    wait(transfer);
+    const std::int64_t bytes = columns(at) * k_f32_bytes;
+    const sim::Pointer ddr = m_operands.y + ((first_row(at) + first) * m_shape.n + at.n * m_tiles.n2) * k_f32_bytes;
+    const sim::Rows ddr_rows{last - first, bytes, m_shape.n * k_f32_bytes - bytes};
+    const sim::Pointer am = y_buffer(at) + first * m_column_bytes;
+    const sim::Rows am_rows{last - first, bytes, m_column_bytes - bytes};
+    if (in)
+      m_dsp.raw_dma_p2p(ddr, ddr_rows, am, am_rows, k_next_round, transfer.channel);
+    else
+      m_dsp.raw_dma_p2p(am, am_rows, ddr, ddr_rows, k_next_round, transfer.channel);
+    transfer.in_flight = true;
+  }
+
+  /// Fig. 7: each k-step moves one of `steps` tiles of the next round's Y2 in and of the last round's Y2 out.
+  void move_y(const Step& now) {
+    const auto tile_row = [&](const Step& at, std::int64_t tile) { return rows(at) * tile / steps(now); };
+    const Step next = next_round(now);
+    if (comes_in(next)) move_rows(next, tile_row(next, now.s), tile_row(next, now.s + 1), m_y_in, true);
+    if (m_has_last && goes_out(m_last))
+      move_rows(m_last, tile_row(m_last, now.s), tile_row(m_last, now.s + 1), m_y_out, false);
+    if (now.s == steps(now) - 1) {
+      m_last = now;
+      m_has_last = true;
+    }
+  }
+
+  /// `between` runs before each strip. In the very last step each strip leaves as soon as it is done.
+  template <typename Between>
+  void multiply(const Step& now, std::int64_t buffer, bool is_last, const Between& between) {
+    if (rows(now) == 0) return;
+    const CoreTile tile{m_x[buffer],    m_w[buffer], y_buffer(now), m_row_bytes,    m_column_bytes,
+                        m_column_bytes, rows(now),   columns(now),  k_of_step(now), now.k > 0 || now.s > 0};
+    zero_k_pad(m_dsp, m_kernels, tile);
+    for (std::int64_t strip = 0; strip < tile.strips(); ++strip) {
+      between();
+      multiply_strip(m_dsp, m_kernels, tile, strip);
+      if (is_last)
+        move_rows(now, strip * k_gemm_m1, std::min(tile.rows, (strip + 1) * k_gemm_m1),
+                  m_leaving[strip % m_leaving.size()], false);
+    }
+  }
+
+  sim::Dsp& m_dsp;
+  const GemmShape m_shape;
+  const GemmTiles m_tiles;
+  const GemmOperands m_operands;
+  const Kernels m_kernels;
+  const std::int64_t m_cores;
+  std::int64_t m_m_blocks = 0, m_k_blocks = 0, m_rounds = 0;
+  std::int64_t m_row_bytes = 0;     // pitch of X2 and of a chunk
+  std::int64_t m_column_bytes = 0;  // pitch of W2 and Y2
+  std::int64_t m_chunk_bytes = 0;
+  sim::Pointer m_chunks;                      // GSM: this core's rows of Xg, chunk after chunk
+  std::array<sim::Pointer, 2> m_x;            // SM
+  std::array<sim::Pointer, 2> m_w;            // AM
+  std::array<sim::Pointer, k_y_buffers> m_y;  // AM
+  int m_x_channel = 0, m_w_channel = 0;
+  Transfer m_y_in{k_y_in_channel}, m_y_out{k_y_out_channel};
+  std::array<Transfer, 4> m_leaving{{{6}, {7}, {8}, {9}}};  // strips of the very last step; no chunk is in flight then
+  Step m_chunk;                                             // the next chunk to load: (m, k, -, s)
+  std::int64_t m_loaded_chunks = 0, m_waited_chunks = 0;
+  Step m_last;  // the round before this one
+  bool m_has_last = false;
+};
+
+}  // namespace
+
+void run_large_m(sim::Dsp& dsp, const GemmPlan& plan, const GemmOperands& operands, const Kernels& kernels,
+                 sim::Pointer gsm) {
+  LargeM(dsp, plan, operands, kernels, gsm).run();
+}
+
+}  // namespace mtsim::kernels::gemm

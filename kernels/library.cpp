@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/library.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+
+#include "isa/assembler.h"
+#include "isa/diagnostic.h"
+#include "kernels/embedded.h"
+
+namespace mtsim::kernels {
+namespace {
+
+const EmbeddedSource& embedded(std::string_view name) {
+  for (const EmbeddedSource& source : embedded_sources()) {
+    if (source.name == name) return source;
+  }
+  const std::vector<std::string_view> known = names();
+  throw KernelError(
+      fmt::format("no microkernel '{}'{}; known: {}", name, isa::did_you_mean(name, known), fmt::join(known, ", ")));
+}
+
+}  // namespace
+
+const isa::Program& program(std::string_view name) {
+  static std::map<std::string_view, isa::Program> assembled;
+  const EmbeddedSource& source = embedded(name);
+  auto found = assembled.find(source.name);
+  if (found == assembled.end()) {
+    found = assembled.emplace(source.name, isa::assemble(source.text, std::string(source.path))).first;
+  }
+  return found->second;
+}
+
+std::string_view source(std::string_view name) { return embedded(name).text; }
+
+std::vector<std::string_view> names() {
+  std::vector<std::string_view> result;
+  for (const EmbeddedSource& source : embedded_sources()) result.push_back(source.name);
+  return result;
+}
+
+}  // namespace mtsim::kernels
