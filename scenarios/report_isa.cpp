@@ -63,10 +63,9 @@ What the assembler accepts and the executor runs. The binary encoding of the har
 ## A packet
 
 ```
-loop:   VLDW    *AR0++[OR0], VR0          ; sources first, destination last
-      | SVBCAST.M1 R10, VR8              ; '|' joins an instruction to the packet above
-      | [R0] SBR loop                     ; predicate: nonzero; [!R0] is zero
-        SNOP    3                         ; alone in its packet: idles 3 cycles
+loop:   VLDW *AR0++[OR0], VR2 | SADD.M1 -1, R1, R1   ; sources first, destination last; '|' joins a packet
+      | [R1] SBR loop                                  ; a line that starts with '|' joins the packet above
+        SNOP 6                                         ; alone in its packet: idles 6 cycles
 ```
 
 | element | written |
@@ -79,8 +78,9 @@ loop:   VLDW    *AR0++[OR0], VR0          ; sources first, destination last
 | addresses | `*AR`, `*+AR[i]`, `*-AR[i]`, `*AR++[i]`, `*AR--[i]`; i is an immediate or OR register, in index units of the instruction |
 | operands | `%0`, `%1`: R10, R12, R14, ... unless the caller names others |
 | immediates | decimal or `0x` hex, `#` allowed in front |
-| comments | `;` to the end of the line |
-| directives | `.param name, register, kind` `.equ` `.rept`/`.endr` `.macro`/`.endm` `.region`/`.endregion` `.scheduled_for VLDW=9` |
+| predicates | `[R0]` nonzero, `[!R0]` zero, in front of the instruction |
+| comments | `;` or `//` to the end of the line |
+| directives | `.param NAME, REGISTER, value` (or `count`, `pointer sm`, `pointer am`), `.equ`, `.rept`/`.endr`, `.macro`/`.endm`, `.region`/`.endregion`, `.scheduled_for VLDW=9` |
 
 Mnemonics are read in either case.
 

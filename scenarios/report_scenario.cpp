@@ -114,8 +114,8 @@ std::string scenario_text(const Scenario& scenario, const ScenarioResult& result
   Table table(align, header);
   std::size_t at = 0;
   for (const std::int64_t row : values(scenario, scenario.rows)) {
-    std::vector<std::string> paper = {std::to_string(row), "paper"}, predicted = {"", "mtsim"}, error = {"", "error %"},
-                             rate = {"", "GMAC/s"};
+    std::vector<std::string> paper = {std::to_string(row), "paper"}, predicted = {"", "simulated"},
+                             error = {"", "error %"}, rate = {"", "GMAC/s"};
     for (std::size_t c = 0; c < columns.size(); ++c, ++at) {
       const CellResult& cell = result.cells[at];
       const auto reported = cell.cell.paper.find("latency_ms");
