@@ -37,6 +37,7 @@ class Expander {
   void run(std::string_view text);
   /// Names of the macros defined so far, for suggestions.
   std::vector<std::string_view> macro_names() const;
+  bool is_macro(std::string_view name) const { return m_macros.find(name) != m_macros.end(); }
 
  private:
   struct Macro {

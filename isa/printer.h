@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "isa/program.h"
 
@@ -16,5 +17,8 @@ std::string print(const Instruction& instruction);
 
 /// One packet on one line, instructions joined by " | "; faults quote it.
 std::string print(const Packet& packet);
+
+/// True for the text of the comment that print() puts above the columns; the assembler drops it.
+bool is_column_header(std::string_view comment);
 
 }  // namespace mtsim::isa

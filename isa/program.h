@@ -64,7 +64,8 @@ struct Instruction {
 
 struct Packet {
   std::vector<Instruction> instructions;
-  std::string comment;  // text behind ';' on the packet's lines, kept for fmt; may be empty
+  std::string comment;             // text behind ';' on the packet's lines, kept for fmt; may be empty
+  std::vector<std::string> above;  // whole-line comments ("; text") and blank lines ("") in front of it, kept for fmt
 
   bool is_idle() const { return instructions.size() == 1 && instructions[0].row->id == Mnemonic::SNOP; }
   /// Cycles the packet takes when no branch cuts it: n for SNOP n, else 1.
@@ -95,6 +96,7 @@ struct Program {
   std::vector<Region> regions;
   Latencies scheduled_for;          // the latencies the hand schedule assumes
   std::vector<std::string> header;  // leading comment lines and directives, kept for fmt
+  std::vector<std::string> footer;  // comment lines behind the last packet, kept for fmt
 
   /// Packet index of `label` or 0 for "". Throws IsaError with the known labels when there is none.
   int entry(const std::string& label = "") const;

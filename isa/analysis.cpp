@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isa/analysis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "isa/checker.h"
+
+namespace mtsim::isa {
+namespace {
+
+const MemoryOperand* memory_of(const Instruction& instruction) {
+  for (const Operand& operand : instruction.operands) {
+    if (const auto* memory = std::get_if<MemoryOperand>(&operand)) return memory;
+  }
+  return nullptr;
+}
+
+bool is_post_modify(const MemoryOperand& memory) {
+  return memory.mode == AddressMode::post_increment || memory.mode == AddressMode::post_decrement;
+}
+
+// The shapes isa.md sections 2 and 3 call unseen.
+class ShapeFinder {
+ public:
+  std::vector<AssumedShape> run(const Program& program) {
+    for (const Packet& packet : program.packets) look_at(packet);
+    std::vector<AssumedShape> found;
+    for (AssumedShape& shape : m_shapes) {
+      if (shape.packets > 0) found.push_back(std::move(shape));
+    }
+    return found;
+  }
+
+ private:
+  enum Kind { load_store, two_bases, two_broadcasts, vector_predicate, scalar_post, negative_index, immediate_post };
+
+  void look_at(const Packet& packet) {
+    std::set<Kind> kinds;  // each counts once a packet
+    const Instruction* first_vector = nullptr;
+    const Instruction* first_broadcast = nullptr;
+    const auto note = [&](Kind kind, const Instruction& instruction) {
+      if (!kinds.insert(kind).second) return;
+      AssumedShape& shape = m_shapes[kind];
+      if (shape.packets++ == 0) shape.first = instruction.place;
+    };
+    for (const Instruction& instruction : packet.instructions) {
+      const Row& row = *instruction.row;
+      if (instruction.predicate && row.mnemonic[0] == 'V') note(vector_predicate, instruction);
+      if (row.id == Mnemonic::SVBCAST) {
+        if (first_broadcast != nullptr) note(two_broadcasts, instruction);
+        first_broadcast = &instruction;
+      }
+      const MemoryOperand* memory = memory_of(instruction);
+      if (memory == nullptr) continue;
+      if (row.units & units::VLDST) {
+        if (first_vector != nullptr && memory_of(*first_vector)->base != memory->base) note(two_bases, instruction);
+        if (first_vector != nullptr && is_load(first_vector->row->format) != is_load(row.format)) {
+          note(load_store, instruction);
+        }
+        first_vector = &instruction;
+      }
+      if (memory->mode == AddressMode::minus) note(negative_index, instruction);
+      if (is_post_modify(*memory) && memory->base.index >= 8) note(scalar_post, instruction);
+      if (is_post_modify(*memory) && !memory->offset) note(immediate_post, instruction);
+    }
+  }
+
+  std::vector<AssumedShape> m_shapes = {
+      {"load and store in one packet"},
+      {"two VLDST with different address registers"},
+      {"two SVBCAST in one packet"},
+      {"predicate on a vector instruction"},
+      {"post-modify of AR8-15"},
+      {"negative index *-AR[..]"},
+      {"post-modify by an immediate index"},
+  };
+};
+
+}  // namespace
+
+std::vector<int> default_entries(const Program& program) {
+  std::set<int> targets;
+  for (const Packet& packet : program.packets) {
+    for (const Instruction& instruction : packet.instructions) {
+      for (const Operand& operand : instruction.operands) {
+        if (const auto* target = std::get_if<Target>(&operand)) targets.insert(target->packet);
+      }
+    }
+  }
+  std::set<int> entries;
+  if (!program.packets.empty()) entries.insert(0);
+  for (const auto& [label, packet] : program.labels) {
+    const bool inside = packet < static_cast<int>(program.packets.size());
+    if (inside && targets.count(packet) == 0) entries.insert(packet);
+  }
+  return {entries.begin(), entries.end()};
+}
+
+std::vector<AssumedShape> find_assumed_shapes(const Program& program) { return ShapeFinder().run(program); }
+
+std::vector<std::string> assumed_shapes(const Program& program) {
+  std::vector<std::string> lines;
+  for (const AssumedShape& shape : find_assumed_shapes(program)) {
+    lines.push_back(fmt::format("{}: {} {}, first at {}", shape.name, shape.packets,
+                                shape.packets == 1 ? "packet" : "packets", shape.first.str()));
+  }
+  return lines;
+}
+
+}  // namespace mtsim::isa

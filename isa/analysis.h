@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What checker and schedule view both need to know of a program. Internal to isa.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "isa/program.h"
+
+namespace mtsim::isa {
+
+/// The first packet and every label that no instruction branches to: where a caller may enter.
+std::vector<int> default_entries(const Program& program);
+
+struct AssumedShape {
+  std::string name;
+  int packets = 0;  // that show it
+  Place first;
+};
+
+/// Packet and operand shapes that no published kernel shows, in a fixed order.
+std::vector<AssumedShape> find_assumed_shapes(const Program& program);
+
+}  // namespace mtsim::isa

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isa/assembler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "isa/packet_rules.h"
+#include "isa/printer.h"
+#include "isa/text_assembler.h"
+
+namespace mtsim::isa {
+namespace {
+
+std::vector<std::string_view> mnemonics(const std::vector<std::string_view>& macros) {
+  std::vector<std::string_view> names;
+  for (const Row& row : instruction_table()) names.push_back(row.mnemonic);
+  names.insert(names.end(), macros.begin(), macros.end());
+  return names;
+}
+
+}  // namespace
+
+TextAssembler::TextAssembler(std::string file, const AssembleOptions& options)
+    : m_options(options),
+      m_expander({[this](const SourceLine& source) { line(source); },
+                  [this](std::string_view text, int column) {
+                    Tokens tokens = tokenize(text);
+                    for (Token& token : tokens) token.column += column - 1;
+                    return parse_expression(tokens, column + static_cast<int>(text.size()), m_context.equates);
+                  },
+                  [this](const SourceLine& source, const SyntaxError& error) {
+                    m_line = source.number;
+                    m_origin = source.origin;
+                    report(error);
+                  }}) {
+  m_program.name = std::filesystem::path(file).stem().string();
+  m_program.file = std::move(file);
+  m_context.numbered = [this](std::uint64_t number, int column) { return numbered_operand(number, column); };
+}
+
+Program TextAssembler::run(std::string_view text) {
+  m_expander.run(text);
+  finish();
+  std::stable_sort(m_diagnostics.begin(), m_diagnostics.end(),
+                   [](const Diagnostic& a, const Diagnostic& b) {  // what has no line comes last
+                     return static_cast<unsigned>(a.place.line) - 1 < static_cast<unsigned>(b.place.line) - 1;
+                   });
+  if (!m_diagnostics.empty()) throw IsaError(std::move(m_diagnostics));
+  return std::move(m_program);
+}
+
+void TextAssembler::report(const SyntaxError& error) {
+  if (m_diagnostics.size() > k_max_diagnostics) return;
+  if (m_diagnostics.size() == k_max_diagnostics) {
+    m_diagnostics.push_back({Severity::fatal, {m_program.file}, "too many errors; the rest is not shown", "", ""});
+    return;
+  }
+  m_diagnostics.push_back(
+      {Severity::fatal, place(error.column), error.what() + m_origin, error.suggestion, error.code});
+}
+
+void TextAssembler::line(const SourceLine& source) {
+  if (m_diagnostics.size() > k_max_diagnostics) return;
+  m_line = source.number;
+  m_origin = source.origin;
+  const SplitLine split = split_comment(source.text);
+  if (trim(split.code).empty()) {
+    comment_line(split);
+    return;
+  }
+  const std::size_t packets_before = m_program.packets.size();
+  const bool header_before = in_header();
+  const std::size_t header_size = m_program.header.size();
+  try {
+    statement(split.code);
+  } catch (const SyntaxError& error) {
+    report(error);
+  }
+  if (!split.comment || split.comment->empty()) return;
+  const bool on_packet = m_can_join && !m_program.packets.empty();
+  if (on_packet) {
+    std::string& comment = m_program.packets.back().comment;
+    comment += (comment.empty() ? "" : "; ") + *split.comment;
+  } else if (header_before && m_program.header.size() > header_size && m_program.packets.size() == packets_before) {
+    m_program.header.back() += "  ; " + *split.comment;
+  } else {
+    comment_line({"", split.comment});
+  }
+}
+
+// A line without code is kept for fmt: in front of the first packet as header, else above the packet that follows.
+void TextAssembler::comment_line(const SplitLine& split) {
+  std::vector<std::string>& lines = in_header() ? m_program.header : m_comments;
+  if (!split.comment) {
+    if (!lines.empty() && !lines.back().empty()) lines.emplace_back();
+  } else if (!is_column_header(*split.comment)) {
+    lines.push_back(split.comment->empty() ? ";" : "; " + *split.comment);
+  }
+}
+
+void TextAssembler::statement(std::string_view code) {
+  const Tokens all = tokenize(code);
+  const int end_column = static_cast<int>(code.size()) + 1;
+  TokenSpan tokens = all;
+  while (tokens.size() >= 2 && tokens[0].kind == TokenKind::word && tokens[1].is(":")) {
+    define_label(tokens[0]);
+    tokens = tokens.subspan(2);
+  }
+  if (tokens.empty()) return;
+  if (tokens[0].kind == TokenKind::word && tokens[0].text[0] == '.') {
+    directive(tokens, end_column);
+  } else {
+    packets_of(tokens, end_column);
+  }
+}
+
+void TextAssembler::define_label(const Token& name) {
+  const std::string text(name.text);
+  m_header_done = true;
+  m_can_join = false;
+  if (parse_register(text)) {
+    report(SyntaxError(name.column, fmt::format("label '{}' has the name of a register", text), "rename it", "label"));
+    return;
+  }
+  const auto [it, is_new] = m_label_places.try_emplace(text, place(name.column));
+  if (!is_new) {
+    report(SyntaxError(name.column, fmt::format("label '{}' is defined twice, first at line {}", text, it->second.line),
+                       "rename one; in a macro add \\@ to the name", "duplicate-label"));
+    return;
+  }
+  m_program.labels[text] = static_cast<int>(m_program.packets.size());
+}
+
+// A line's instructions: "A", "| A" (joins the packet of the line before), "[R0] | A", or a whole packet "A | B | C".
+void TextAssembler::packets_of(TokenSpan tokens, int end_column) {
+  std::size_t predicate_end = 0;
+  while (tokens[0].is("[") && predicate_end < tokens.size() && !tokens[predicate_end].is("]")) ++predicate_end;
+  const std::size_t bar = tokens[0].is("[") ? predicate_end + 1 : 0;
+  const bool joins = bar < tokens.size() && tokens[bar].is("|");
+  Tokens reordered;
+  if (joins) {
+    if (!m_can_join) {
+      throw SyntaxError(tokens[bar].column, "'|' joins the packet of the line before, and there is none",
+                        "start the packet without '|'; labels and regions stand in front of a whole packet", "join");
+    }
+    std::vector<std::string>& above = m_program.packets.back().above;
+    above.insert(above.end(), m_comments.begin(), m_comments.end());
+    m_comments.clear();
+    // The predicate may stand in front of the bar: put it behind.
+    reordered.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(bar));
+    reordered.insert(reordered.end(), tokens.begin() + static_cast<std::ptrdiff_t>(bar) + 1, tokens.end());
+    tokens = reordered;
+  } else {
+    open_packet();
+  }
+  if (tokens.empty() || tokens.back().is("|")) throw SyntaxError(end_column, "an instruction is missing behind '|'");
+  std::size_t start = 0;
+  for (std::size_t i = 0; i <= tokens.size(); ++i) {
+    if (i < tokens.size() && !tokens[i].is("|")) continue;
+    const TokenSpan cell = tokens.subspan(start, i - start);
+    const int cell_end = i < tokens.size() ? tokens[i].column : end_column;
+    start = i + 1;
+    if (cell.empty()) continue;  // an empty column of a printed packet
+    try {
+      instruction(cell, cell_end);
+    } catch (const SyntaxError& error) {
+      report(error);
+    }
+  }
+}
+
+void TextAssembler::open_packet() {
+  m_header_done = true;
+  m_can_join = true;
+  m_program.packets.emplace_back();
+  m_program.packets.back().above = std::move(m_comments);
+  m_comments.clear();
+}
+
+void TextAssembler::instruction(TokenSpan tokens, int end_column) {
+  Instruction instruction;
+  std::size_t at = 0;
+  if (tokens[0].is("[")) instruction.predicate = parse_predicate(tokens, at, end_column, m_context);
+  if (at >= tokens.size() || tokens[at].kind != TokenKind::word) {
+    throw SyntaxError(at < tokens.size() ? tokens[at].column : end_column,
+                      at < tokens.size() ? fmt::format("expected an instruction, got '{}'", tokens[at].text)
+                                         : "an instruction is missing");
+  }
+  const Token& word = tokens[at];
+  const std::size_t dot = std::min(word.text.find('.'), word.text.size());
+  const std::string_view mnemonic = word.text.substr(0, dot);
+  const std::string_view suffix = dot < word.text.size() ? word.text.substr(dot + 1) : "";
+  const int suffix_column = word.column + static_cast<int>(dot);
+  instruction.row = find_row(mnemonic);
+  if (instruction.row == nullptr) {
+    const bool is_macro = m_expander.is_macro(word.text);
+    throw SyntaxError(word.column,
+                      is_macro ? fmt::format("macro '{}' must stand alone on its line", word.text)
+                               : fmt::format("unknown mnemonic '{}'{}", mnemonic,
+                                             did_you_mean(mnemonic, mnemonics(m_expander.macro_names()))),
+                      "", "unknown-mnemonic");
+  }
+  const Row& row = *instruction.row;
+  instruction.place = place(word.column);
+  if (dot + 1 == word.text.size()) {
+    throw SyntaxError(suffix_column, fmt::format("{} ends in '.' without a unit", word.text), "", "unknown-suffix");
+  }
+  if (row.id == Mnemonic::SNOP && instruction.predicate) {
+    throw SyntaxError(tokens[0].column, "SNOP cannot be predicated", "drop the predicate", "predicate");
+  }
+  const std::vector<TokenSpan> pieces = split_operands(tokens.subspan(at + 1));
+  bool good = true;
+  const auto attempt = [&](const auto& action) {
+    try {
+      action();
+    } catch (const SyntaxError& error) {
+      report(error);
+      good = false;
+    }
+  };
+  Packet& packet = m_program.packets.back();
+  attempt([&] { assign_unit(instruction, suffix, suffix_column, packet); });
+  if (pieces.size() != operand_count(row.format)) {
+    throw SyntaxError(pieces.empty() ? end_column : tokens[at + 1].column,
+                      fmt::format("{} takes {} operands ({}), got {}", row.mnemonic, operand_count(row.format),
+                                  operands_text(row.format), pieces.size()),
+                      "", "operand-count");
+  }
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    // The comma or the end behind the piece.
+    const int piece_end = i + 1 < pieces.size() ? (pieces[i].data() + pieces[i].size())->column : end_column;
+    attempt([&] { instruction.operands.push_back(parse_operand(row, i, pieces[i], piece_end, m_context)); });
+  }
+  if (!good) return;
+  check_company(instruction, packet);
+  packet.instructions.push_back(std::move(instruction));
+}
+
+Register TextAssembler::numbered_operand(std::uint64_t number, int column) {
+  const std::vector<Parameter>& parameters = m_program.parameters;
+  constexpr int k_first = 10;  // R10, R12, R14, ...: where the ABI passes arguments
+  constexpr std::uint64_t k_defaults = 26;
+  Register reg;
+  if (number < m_options.operands.size()) {
+    reg = m_options.operands[number];
+  } else if (number < parameters.size()) {
+    reg = parameters[number].reg;
+  } else if (parameters.empty() && number < k_defaults) {
+    reg = {RegisterFile::R, static_cast<std::uint8_t>(k_first + 2 * number)};
+  } else {
+    throw SyntaxError(column,
+                      parameters.empty() ? fmt::format("operand %{} has no register", number)
+                                         : fmt::format("operand %{} is not declared: there are {} .param lines", number,
+                                                       parameters.size()),
+                      "declare it with .param NAME, REGISTER, KIND", "unknown-operand");
+  }
+  m_numbered_used.emplace(number, reg);
+  return reg;
+}
+
+void TextAssembler::resolve_targets() {
+  std::vector<std::string_view> known;
+  for (const auto& [label, unused_packet] : m_program.labels) known.push_back(label);
+  for (Packet& packet : m_program.packets) {
+    for (Instruction& instruction : packet.instructions) {
+      for (Operand& operand : instruction.operands) {
+        auto* target = std::get_if<Target>(&operand);
+        if (target == nullptr) continue;
+        const auto it = m_program.labels.find(target->label);
+        if (it != m_program.labels.end()) {
+          target->packet = it->second;
+          continue;
+        }
+        m_line = instruction.place.line;
+        m_origin.clear();
+        report(SyntaxError(instruction.place.column,
+                           fmt::format("unknown label '{}'{}", target->label, did_you_mean(target->label, known)), "",
+                           "unknown-label"));
+      }
+    }
+  }
+}
+
+void TextAssembler::finish() {
+  m_origin.clear();
+  for (const auto& [region, where] : m_open_regions) {
+    m_line = where.line;
+    report(SyntaxError(where.column, fmt::format(".region {} is not closed", m_program.regions[region].name),
+                       "add .endregion", "region"));
+  }
+  resolve_targets();
+  m_program.footer = std::move(m_comments);
+  while (!m_program.footer.empty() && m_program.footer.back().empty()) m_program.footer.pop_back();
+  for (Packet& packet : m_program.packets) {
+    std::sort(packet.instructions.begin(), packet.instructions.end(),
+              [](const Instruction& a, const Instruction& b) { return a.unit < b.unit; });
+  }
+  // --operands re-declare what %n is: the parameter of that number lives there too.
+  for (const auto& [number, reg] : m_numbered_used) {
+    if (number < m_program.parameters.size()) m_program.parameters[number].reg = reg;
+  }
+  if (m_program.packets.empty() && m_diagnostics.empty()) {
+    m_line = 0;
+    report(SyntaxError(0, "the program has no instructions", "", "empty"));
+  }
+}
+
+std::optional<Register> parse_register(std::string_view text) {
+  for (std::size_t f = 0; f < k_register_files; ++f) {
+    const std::string_view file = k_register_file_names[f];
+    if (text.size() <= file.size() || text.size() > file.size() + 2) continue;
+    if (to_upper(text.substr(0, file.size())) != file) continue;
+    const std::string_view digits = text.substr(file.size());
+    if (digits.find_first_not_of("0123456789") != std::string_view::npos) continue;
+    if (digits.size() == 2 && digits[0] == '0') continue;
+    int index = 0;
+    for (const char c : digits) index = 10 * index + (c - '0');
+    if (index >= k_registers_in_file[f]) continue;
+    return Register{static_cast<RegisterFile>(f), static_cast<std::uint8_t>(index)};
+  }
+  return std::nullopt;
+}
+
+Program assemble(std::string_view text, const std::string& file, const AssembleOptions& options) {
+  return TextAssembler(file, options).run(text);
+}
+
+Program assemble_file(const std::string& path, const AssembleOptions& options) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (in) text << in.rdbuf();
+  std::error_code ignored;
+  if (!in || std::filesystem::is_directory(path, ignored)) {
+    throw IsaError({{Severity::fatal, {path}, "cannot read the file", "check the path", "unreadable"}});
+  }
+  return assemble(text.str(), path, options);
+}
+
+}  // namespace mtsim::isa

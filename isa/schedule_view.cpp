@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isa/schedule_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "isa/printer.h"
+
+namespace mtsim::isa {
+namespace {
+
+std::size_t index(int packet) { return static_cast<std::size_t>(packet); }
+
+const Instruction* branch_of(const Packet& packet) {
+  for (const Instruction& instruction : packet.instructions) {
+    if (instruction.row->id == Mnemonic::SBR) return &instruction;
+  }
+  return nullptr;
+}
+
+// The branch that leaves the loop when the loop's own does not go back: `[!R0] SBR R63` beside `[R0] SBR loop`.
+bool is_exit_beside(const Instruction& other, const Instruction& back) {
+  return other.predicate && back.predicate && other.predicate->reg == back.predicate->reg &&
+         other.predicate->negated != back.predicate->negated;
+}
+
+std::optional<LoopSchedule> loop_of(const Program& program, const Latencies& latencies, int branch_packet) {
+  const Instruction* back = branch_of(program.packets[index(branch_packet)]);
+  const auto* target = back == nullptr ? nullptr : std::get_if<Target>(&back->operands[0]);
+  if (target == nullptr || target->packet < 0 || target->packet > branch_packet) return std::nullopt;
+  const int count = static_cast<int>(program.packets.size());
+  LoopSchedule loop;
+  loop.first = target->packet;
+  loop.last = branch_packet;
+  int cycles = 0;
+  for (int p = loop.first; p < branch_packet; ++p) cycles += program.packets[index(p)].cycles();
+  int slots = 0;
+  while (loop.last < count && slots < latencies.branch_cycles()) slots += program.packets[index(loop.last++)].cycles();
+  if (slots < latencies.branch_cycles()) return std::nullopt;  // the delay slots run past the end
+  loop.initiation_interval = cycles + latencies.branch_cycles();
+  for (const auto& [label, packet] : program.labels) {
+    if (packet > loop.first && packet < loop.last) return std::nullopt;
+    if (packet == loop.first && (loop.label.empty() || label == target->label)) loop.label = label;
+  }
+  for (int p = loop.first; p < loop.last; ++p) {
+    const Instruction* other = branch_of(program.packets[index(p)]);
+    if (other != nullptr && other != back && !is_exit_beside(*other, *back)) return std::nullopt;
+    for (const Instruction& instruction : program.packets[index(p)].instructions) {
+      if (instruction.row->units != units::NONE) ++loop.issues[index(static_cast<int>(instruction.unit))];
+    }
+  }
+  loop.resource_bound = *std::max_element(loop.issues.begin(), loop.issues.end());
+  return loop;
+}
+
+struct Range {
+  int first, last;
+};
+
+// A loop's label, a region or any label (which shows up to the next label).
+Range find_part(const Program& program, const std::vector<LoopSchedule>& all_loops, const std::string& part) {
+  for (const LoopSchedule& loop : all_loops) {
+    if (!loop.label.empty() && loop.label == part) return {loop.first, loop.last};
+  }
+  for (const Region& region : program.regions) {
+    if (region.name == part) return {region.first, region.last};
+  }
+  const auto it = program.labels.find(part);
+  if (it != program.labels.end()) {
+    int last = static_cast<int>(program.packets.size());
+    for (const auto& [other_label, packet] : program.labels) {
+      if (packet > it->second) last = std::min(last, packet);
+    }
+    return {it->second, last};
+  }
+  std::vector<std::string_view> known;
+  std::string list;
+  const auto offer = [&](const std::string& name) {
+    known.push_back(name);
+    list += (list.empty() ? "" : ", ") + name;
+  };
+  for (const auto& [label, unused_packet] : program.labels) offer(label);
+  for (const Region& region : program.regions) offer(region.name);
+  throw IsaError({{Severity::fatal,
+                   {program.file},
+                   fmt::format("no loop, region or label '{}'{}", part, did_you_mean(part, known)),
+                   "known: " + (list.empty() ? "none" : list),
+                   "unknown-part"}});
+}
+
+struct InFlight {
+  std::string name;
+  int lands;  // cycle
+};
+
+// Rows of one straight-line pass. `in_flight` carries results over from one part to the next.
+class View {
+ public:
+  View(const Program& program, const Latencies& latencies, Range range) : m_program(program), m_latencies(latencies) {
+    for (int p = range.first; p < range.last; ++p) {
+      for (const Instruction& instruction : program.packets[index(p)].instructions) {
+        if (instruction.row->units == units::NONE) continue;
+        const std::size_t u = index(static_cast<int>(instruction.unit));
+        m_widths[u] = std::max({m_widths[u], print(instruction).size(), k_unit_names[u].size()});
+      }
+    }
+    m_range = range;
+  }
+
+  std::string header() const {
+    std::array<std::string, k_units> names;
+    for (std::size_t u = 0; u < k_units; ++u) names[u] = k_unit_names[u];
+    return row("cycle", names, "in flight");
+  }
+
+  // `period` > 0: the rows of a loop in steady state, where results of the pass before are still in flight.
+  std::string rows(int period) {
+    std::string text;
+    int cycle = 0;
+    if (period > 0) {
+      // Enough passes for the longest latency, not printed.
+      const int passes = k_max_latency / period + 1;
+      for (int pass = -passes; pass < 0; ++pass) {
+        int at = pass * period;
+        for (int p = m_range.first; p < m_range.last; ++p) {
+          issue(m_program.packets[index(p)], at);
+          at += m_program.packets[index(p)].cycles();
+        }
+      }
+    }
+    for (int p = m_range.first; p < m_range.last; ++p) {
+      const Packet& packet = m_program.packets[index(p)];
+      for (const auto& [label, at] : m_program.labels) {
+        if (at == p) text += label + ":\n";
+      }
+      std::array<std::string, k_units> cells;
+      for (const Instruction& instruction : packet.instructions) {
+        if (instruction.row->units != units::NONE)
+          cells[index(static_cast<int>(instruction.unit))] = print(instruction);
+      }
+      issue(packet, cycle);
+      if (packet.is_idle()) {
+        text += fmt::format("{:>5} | {}\n", cycle, print(packet.instructions[0]));
+      } else {
+        text += row(std::to_string(cycle), cells, in_flight(cycle));
+      }
+      cycle += packet.cycles();
+    }
+    return text;
+  }
+
+ private:
+  std::string row(const std::string& cycle, const std::array<std::string, k_units>& cells,
+                  const std::string& flight) const {
+    std::string text = fmt::format("{:>5}", cycle);
+    for (std::size_t u = 0; u < k_units; ++u) {
+      if (m_widths[u] > 0) text += fmt::format(" | {:<{}}", cells[u], m_widths[u]);
+    }
+    text += " | " + flight;
+    const std::size_t end = text.find_last_not_of(' ');
+    return text.substr(0, end + 1) + "\n";
+  }
+
+  void issue(const Packet& packet, int cycle) {
+    m_in_flight.erase(std::remove_if(m_in_flight.begin(), m_in_flight.end(),
+                                     [&](const InFlight& result) { return result.lands <= cycle; }),
+                      m_in_flight.end());
+    for (const Instruction& instruction : packet.instructions) {
+      for (const Write& write : writes(instruction, m_latencies)) {
+        if (write.cycles > 1) m_in_flight.push_back({write.reg.str(), cycle + write.cycles});
+      }
+    }
+  }
+
+  // "VR3+6 VR4+6": cycles until each lands, the next first; results of one cycle never show.
+  std::string in_flight(int cycle) const {
+    constexpr std::size_t k_shown = 6;
+    std::vector<InFlight> all = m_in_flight;
+    std::stable_sort(all.begin(), all.end(), [](const InFlight& a, const InFlight& b) { return a.lands < b.lands; });
+    std::string text;
+    for (std::size_t i = 0; i < std::min(all.size(), k_shown); ++i) {
+      text += fmt::format("{}{}+{}", i == 0 ? "" : " ", all[i].name, all[i].lands - cycle);
+    }
+    if (all.size() > k_shown) text += fmt::format(" and {} more", all.size() - k_shown);
+    return text;
+  }
+
+  const Program& m_program;
+  const Latencies& m_latencies;
+  Range m_range{0, 0};
+  std::array<std::size_t, k_units> m_widths{};  // 0: the unit is not used and has no column
+  std::vector<InFlight> m_in_flight;
+};
+
+std::string loop_summary(const LoopSchedule& loop) {
+  std::string text = fmt::format("loop {}: packets {}..{}, initiation interval {} cycles, resource bound {} cycles\n",
+                                 loop.label.empty() ? "(no label)" : loop.label, loop.first, loop.last - 1,
+                                 loop.initiation_interval, loop.resource_bound);
+  for (std::size_t u = 0; u < k_units; ++u) {
+    if (loop.issues[u] == 0) continue;
+    text += fmt::format("  {:<6} {:>4} of {} slots  {:>5.1f} %\n", k_unit_names[u], loop.issues[u],
+                        loop.initiation_interval, 100.0 * loop.issues[u] / loop.initiation_interval);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<LoopSchedule> loops(const Program& program, const Latencies& latencies) {
+  std::vector<LoopSchedule> found;
+  for (int p = 0; p < static_cast<int>(program.packets.size()); ++p) {
+    if (auto loop = loop_of(program, latencies, p)) found.push_back(std::move(*loop));
+  }
+  return found;
+}
+
+std::string schedule_text(const Program& program, const Latencies& latencies, const std::string& part) {
+  const std::vector<LoopSchedule> all_loops = loops(program, latencies);
+  Range range{0, static_cast<int>(program.packets.size())};
+  if (!part.empty()) range = find_part(program, all_loops, part);
+  int cycles = 0;
+  for (int p = range.first; p < range.last; ++p) cycles += program.packets[index(p)].cycles();
+  std::string text = fmt::format("{}{}: {} packets, {} cycles when no branch is taken\n", program.name,
+                                 part.empty() ? "" : " " + part, range.last - range.first, cycles);
+  int period = 0;
+  for (const LoopSchedule& loop : all_loops) {
+    if (!part.empty() && loop.first == range.first && loop.last == range.last) period = loop.initiation_interval;
+  }
+  View view(program, latencies, range);
+  text += view.header() + view.rows(period);
+  for (const LoopSchedule& loop : all_loops) {
+    if (loop.first >= range.first && loop.last <= range.last) text += "\n" + loop_summary(loop);
+  }
+  return text;
+}
+
+}  // namespace mtsim::isa

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of one assembly: lines in, Program out. Internal to the assembler.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "isa/assembler.h"
+#include "isa/expander.h"
+#include "isa/operands.h"
+
+namespace mtsim::isa {
+
+class TextAssembler {
+ public:
+  TextAssembler(std::string file, const AssembleOptions& options);
+
+  /// Throws IsaError with every problem of the text.
+  Program run(std::string_view text);
+
+ private:
+  // assembler.cpp: lines, packets, instructions
+  void line(const SourceLine& source);
+  void statement(std::string_view code);
+  void define_label(const Token& name);
+  void packets_of(TokenSpan tokens, int end_column);
+  void instruction(TokenSpan tokens, int end_column);
+  void open_packet();
+  void resolve_targets();
+  void finish();
+  void comment_line(const SplitLine& split);
+  Register numbered_operand(std::uint64_t number, int column);
+
+  // directives.cpp
+  void directive(TokenSpan tokens, int end_column);
+  void define_parameter(TokenSpan tokens, int end_column);
+  void define_equate(TokenSpan tokens, int end_column);
+  void open_region(TokenSpan tokens, int end_column);
+  void close_region(TokenSpan tokens);
+  void set_scheduled_for(TokenSpan tokens, int end_column);
+  std::string set_latency(TokenSpan piece, int end_column);
+  void require_before_packets(const Token& directive) const;
+
+  void report(const SyntaxError& error);
+  Place place(int column) const { return {m_program.file, m_line, column}; }
+  bool in_header() const { return m_program.packets.empty() && !m_header_done; }
+
+  static constexpr std::size_t k_max_diagnostics = 100;
+
+  const AssembleOptions& m_options;
+  Program m_program;
+  OperandContext m_context;
+  Expander m_expander;
+  std::vector<Diagnostic> m_diagnostics;
+  std::map<std::string, Place> m_label_places;
+  std::map<std::string, Place> m_region_places;
+  std::vector<std::pair<std::size_t, Place>> m_open_regions;  // index into Program::regions
+  std::map<std::uint64_t, Register> m_numbered_used;          // every %n of the text
+  std::vector<std::string> m_comments;                        // whole-line comments waiting for the next packet
+  int m_line = 0;
+  std::string m_origin;        // of an expanded line
+  bool m_header_done = false;  // a label, region or packet was seen
+  bool m_can_join = false;     // the line before belongs to a packet
+};
+
+}  // namespace mtsim::isa
