@@ -2,10 +2,10 @@
 #include "sim/config/yaml.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 #include <tuple>
 #include <utility>
 
@@ -174,11 +174,18 @@ void YamlDocument::finish() const {
 
 std::string read_text_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  // Reading a folder opens well and fails on the first byte.
-  if (!in || (in.peek() == std::ifstream::traits_type::eof() && in.bad()) || (!in.eof() && !(text << in.rdbuf())))
-    throw ConfigError("cannot read '" + path + "': " + std::strerror(errno));
-  return text.str();
+  std::string text;
+  std::array<char, 1 << 16> block;
+  do {
+    in.read(block.data(), block.size());
+    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
+    if (text.size() > k_max_yaml_bytes)
+      throw ConfigError("'" + path + "' has more than " + std::to_string(k_max_yaml_bytes) +
+                        " bytes; is it the right file?");
+  } while (in.good());
+  // A file that did not open is not at its end; a folder opens well and fails on the first byte.
+  if (!in.eof() || in.bad()) throw ConfigError("cannot read '" + path + "': " + std::strerror(errno));
+  return text;
 }
 
 }  // namespace mtsim::sim

@@ -87,7 +87,7 @@ class YamlDocument {
   std::shared_ptr<const YamlData> m_root;
 };
 
-/// The bytes of a file. Throws ConfigError when it cannot be read.
+/// The bytes of a file. Throws ConfigError when it cannot be read or has more than 16 MiB.
 std::string read_text_file(const std::string& path);
 
 }  // namespace mtsim::sim
