@@ -231,7 +231,7 @@ const YamlEntry* YamlData::entry(std::string_view key) const {
 }
 
 void YamlData::ask(std::string_view key) const {
-  if (asked.find(key) == asked.end()) asked.emplace(key);
+  if (!all_asked && std::find(asked.begin(), asked.end(), key) == asked.end()) asked.emplace_back(key);
 }
 
 std::string YamlData::child_path(std::string_view key) const {

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -48,7 +47,7 @@ struct YamlData {
   std::unordered_map<std::string, std::size_t> index;  // key to entry
 
   // What readers did with the node; the document itself does not change.
-  mutable std::set<std::string, std::less<>> asked;
+  mutable std::vector<std::string> asked;  // in the order of the questions
   mutable bool all_asked = false;
   mutable bool settled = false;  // complained about already
 

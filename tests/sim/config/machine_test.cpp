@@ -179,7 +179,8 @@ TEST_CASE("a base that does not exist is refused where it is named", "[machine]"
 
 TEST_CASE("each wrong key or value of a what-if has one clear message", "[machine]") {
   CHECK(contains(error_of_what_if("ddr: {bandwith_gb_s: 60}"),
-                 "w.yaml:2:7: error: unknown key 'bandwith_gb_s' in 'ddr'; known keys: bandwidth_gb_s, "));
+                 "w.yaml:2:7: error: unknown key 'bandwith_gb_s' in 'ddr'; known keys: bytes, bandwidth_gb_s, "
+                 "row_cost_ns, memory_model; did you mean 'bandwidth_gb_s'?"));
   CHECK(contains(error_of_what_if("drd: {bytes: 60}"), "w.yaml:2:1: error: unknown key 'drd'; known keys: "));
   CHECK(error_of_what_if("cluster: {cores: 024}") ==
         "w.yaml:2:18: error: 'cluster.cores': expected an integer, found '024'; a leading zero may mean octal; write "
