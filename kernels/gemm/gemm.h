@@ -20,6 +20,10 @@ struct GemmShape {
 // large_m: X blocks in GSM, rows split over the cores, W broadcast, Y stationary in AM. small_m: X broadcast, N split.
 enum class GemmDataflow : std::uint8_t { automatic, large_m, small_m };
 
+// best: the fastest sequence we know. paper: the sequence of Figs. 5-7 as printed, where it is slower (gemm_large_m.cpp
+// says how they differ); small_m has one sequence.
+enum class GemmVariant : std::uint8_t { best, paper };
+
 /// Block sizes in elements. The defaults are the paper's for FP32: M1 x N1 = 6 x 128, Mg 720, Kg 2048, K2 = N2 = 256.
 struct GemmTiles {
   std::int64_t mg = 720;   // rows of X in GSM
@@ -34,8 +38,11 @@ inline constexpr std::int64_t k_gemm_n1 = 128;
 struct GemmPlan {  // what a call will do: resolved dataflow and tiles, and the memory they take
   GemmShape shape;
   GemmDataflow dataflow = GemmDataflow::large_m;
+  GemmVariant variant = GemmVariant::best;
   GemmTiles tiles;
   std::int64_t m2 = 0;  // rows of one core in SM/AM
+  std::int64_t y_buffers =
+      0;  // Y2 in AM: large_m three, or more where that keeps all of a block's Y2 there; small_m one
   std::int64_t sm_bytes = 0, am_bytes = 0, gsm_bytes = 0;
 };
 
@@ -45,7 +52,7 @@ GemmTiles parse_gemm_tiles(const std::string& text);
 /// Resolves dataflow and checks eqs. (4)-(8). Throws KernelError that names the equation and the bytes: needed,
 /// available.
 GemmPlan plan_gemm_f32(const GemmShape& shape, const GemmTiles& tiles, GemmDataflow dataflow,
-                       const sim::MachineConfig& machine);
+                       const sim::MachineConfig& machine, GemmVariant variant = GemmVariant::best);
 
 struct GemmOperands {  // row-major FP32 in cluster DDR
   sim::Pointer x;      // [m, k]

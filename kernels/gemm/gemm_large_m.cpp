@@ -14,8 +14,23 @@
 // A core's rows of Xg are its own: it loads them to GSM and reads them back itself, and it alone reads and writes its
 // rows of Y. So nothing but the broadcast needs cores to meet, and that meets them by itself: the bytes move only when
 // every core has called it, hence is done with the buffer they overwrite.
+//
+// What the paper's sequence does otherwise (variant paper):
+//   Xg     a block starts when all of its Xg is in GSM: "cached into GSM ... subsequently ... decomposed" (III-B2).
+//   Here a step
+//          starts when its own chunk is there.
+//   order  X2, W2, then the tiles of Y2, as Figs. 6 and 7 draw T1, T2, T4. Here the tiles go first and use the DDR
+//   while the
+//          broadcast still gathers the cores.
+//   Y2     three buffers, so Y2 moves out and in between k-blocks unless two rounds leave no time for it. Here all Y2
+//   of a block
+//          stay in AM whenever they fit.
+//   end    the last Y2 leaves when it is complete. Here each strip of it leaves as soon as it is done.
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <optional>
+#include <vector>
 
 #include "kernels/gemm/gemm_program.h"
 
@@ -27,8 +42,6 @@ enum Priority : int { k_next_step = 0, k_next_round = 1, k_next_block = 2 };
 
 // Channels of the transfers with a priority of their own; the device library gives out the others from 0.
 constexpr int k_y_in_channel = 4, k_y_out_channel = 5, k_chunk_channel = 8, k_chunk_channels = 8;
-
-constexpr std::int64_t k_y_buffers = 3;
 
 /// A place in the loops, outermost first.
 struct Step {
@@ -43,7 +56,9 @@ class LargeM {
         m_tiles(plan.tiles),
         m_operands(operands),
         m_kernels(kernels),
-        m_cores(dsp.group_size()) {
+        m_paper(plan.variant == GemmVariant::paper),
+        m_cores(dsp.group_size()),
+        m_y(plan.y_buffers) {
     m_m_blocks = ceil_div(m_shape.m, m_tiles.mg);
     m_k_blocks = ceil_div(m_shape.k, m_tiles.kg);
     m_rounds = ceil_div(m_shape.n, m_tiles.n2);
@@ -59,18 +74,17 @@ class LargeM {
 
   void run() {
     m_dsp.set_priority(k_next_step);
-    Step now;
-    load_chunks(now);
-    m_w_channel = broadcast_w(now, 0);
-    load_x(now, 0);
-    for (std::int64_t i = 0; !done(now); ++i) {
+    load_chunks();
+    m_w_channel = broadcast_w(m_now, 0);
+    load_x(m_now, 0);
+    for (std::int64_t i = 0; !done(m_now); ++i) {
       m_dsp.loop_iteration();
-      const Step next = after(now);
-      if (rows(now) > 0) m_dsp.dma_wait(m_x_channel);
+      const Step next = after(m_now);
+      if (rows(m_now) > 0) m_dsp.dma_wait(m_x_channel);
       wait(m_y_in);
       wait(m_y_out);
       m_dsp.dma_wait(m_w_channel);
-      load_chunks(now);
+      load_chunks();
       bool x_pending = !done(next);
       const auto try_load_x = [&] {
         if (!x_pending || !chunk_is_here(next)) return;
@@ -78,12 +92,15 @@ class LargeM {
         x_pending = false;
       };
       try_load_x();
-      move_y(now);
+      if (!m_paper) move_y();
       if (!done(next)) m_w_channel = broadcast_w(next, (i + 1) % 2);
-      multiply(now, i % 2, done(next), try_load_x);
+      if (m_paper) move_y();
+      multiply(i % 2, !m_paper && done(next), try_load_x);
       if (x_pending) load_x(next, (i + 1) % 2);
-      now = next;
+      if (next.s == 0) m_last = m_now;
+      m_now = next;
     }
+    if (m_paper) move_rows(*m_last, 0, rows(*m_last), m_y_out, false);
     wait(m_y_out);
     for (Transfer& strip : m_leaving) wait(strip);
   }
@@ -126,13 +143,13 @@ class LargeM {
 
   /// Starts every chunk that has a place: of the first block all, of the next one those whose predecessors all rounds
   /// have read.
-  void load_chunks(const Step& now) {
+  void load_chunks() {
     const auto has_place = [&] {
       if (done(m_chunk) || m_loaded_chunks - m_waited_chunks == k_chunk_channels) return false;
-      if (m_chunk.m == now.m && m_chunk.k == now.k) return true;
-      const Step next_block = next_round({now.m, now.k, m_rounds - 1, 0});
-      return last_round(now) && m_chunk.m == next_block.m && m_chunk.k == next_block.k &&
-             (m_chunk.s <= now.s || now.s == steps(now) - 1);
+      if (m_chunk.m == m_now.m && m_chunk.k == m_now.k) return true;
+      const Step next_block = next_round({m_now.m, m_now.k, m_rounds - 1, 0});
+      return last_round(m_now) && m_chunk.m == next_block.m && m_chunk.k == next_block.k &&
+             (m_chunk.s <= m_now.s || m_now.s == steps(m_now) - 1);
     };
     while (has_place()) {
       if (rows(m_chunk) > 0) {
@@ -147,12 +164,20 @@ class LargeM {
     }
   }
 
-  /// Whether load_x would not block.
+  /// Chunks a step's X2 has to wait for.
+  std::int64_t chunks_before(const Step& at) const {
+    if (at.n > 0) return 0;
+    if (m_paper) return at.s == 0 ? steps(at) : 0;
+    return 1;
+  }
+  /// Whether load_x would not block; the paper's sequence finishes a block before it asks for the next one's Xg.
   bool chunk_is_here(const Step& at) const {
-    return at.n > 0 || rows(at) == 0 || m_dsp.dma_query(chunk_channel(m_waited_chunks));
+    if (chunks_before(at) == 0 || rows(at) == 0) return true;
+    return !m_paper && m_dsp.dma_query(chunk_channel(m_waited_chunks));
   }
   void load_x(const Step& at, std::int64_t buffer) {
-    if (at.n == 0) {
+    for (std::int64_t i = 0; i < chunks_before(at); ++i) {
+      load_chunks();
       if (rows(at) > 0) m_dsp.dma_wait(chunk_channel(m_waited_chunks));
       ++m_waited_chunks;
     }
@@ -171,12 +196,12 @@ class LargeM {
                                {k_of_step(at), bytes, m_column_bytes - bytes}, 0);
   }
 
-  // --- Y: three buffers in turn. With no more rounds than buffers a block's Y2 all stay in AM from one k-block to the
-  // next.
-  bool stays() const { return m_rounds <= k_y_buffers; }
+  // --- Y: buffers in turn. What stays in AM from one k-block to the next needs no transfers between them. The paper's
+  // sequence keeps one or two rounds: their Y2 would have to come in while it still goes out.
+  bool stays() const { return m_rounds <= (m_paper ? 2 : std::ssize(m_y)); }
   sim::Pointer y_buffer(const Step& at) const {
     const std::int64_t blocks = stays() ? at.m : at.m * m_k_blocks + at.k;
-    return m_y[(blocks * m_rounds + at.n) % k_y_buffers];
+    return m_y[(blocks * m_rounds + at.n) % std::ssize(m_y)];
   }
   bool comes_in(const Step& at) const { return !done(at) && at.k > 0 && !stays(); }
   bool goes_out(const Step& at) const { return at.k == m_k_blocks - 1 || !stays(); }
@@ -206,21 +231,19 @@ class LargeM {
   }
 
   /// Fig. 7: each k-step moves one of `steps` tiles of the next round's Y2 in and of the last round's Y2 out.
-  void move_y(const Step& now) {
-    const auto tile_row = [&](const Step& at, std::int64_t tile) { return rows(at) * tile / steps(now); };
-    const Step next = next_round(now);
-    if (comes_in(next)) move_rows(next, tile_row(next, now.s), tile_row(next, now.s + 1), m_y_in, true);
-    if (m_has_last && goes_out(m_last))
-      move_rows(m_last, tile_row(m_last, now.s), tile_row(m_last, now.s + 1), m_y_out, false);
-    if (now.s == steps(now) - 1) {
-      m_last = now;
-      m_has_last = true;
-    }
+  void move_y() {
+    const auto tile = [&](const Step& at, Transfer& transfer, bool in) {
+      const auto row = [&](std::int64_t step) { return rows(at) * step / steps(m_now); };
+      move_rows(at, row(m_now.s), row(m_now.s + 1), transfer, in);
+    };
+    if (const Step next = next_round(m_now); comes_in(next)) tile(next, m_y_in, true);
+    if (m_last && goes_out(*m_last)) tile(*m_last, m_y_out, false);
   }
 
-  /// `between` runs before each strip. In the very last step each strip leaves as soon as it is done.
+  /// `between` runs before each strip; with `leave` each strip goes to DDR as soon as it is done.
   template <typename Between>
-  void multiply(const Step& now, std::int64_t buffer, bool is_last, const Between& between) {
+  void multiply(std::int64_t buffer, bool leave, const Between& between) {
+    const Step& now = m_now;
     if (rows(now) == 0) return;
     const CoreTile tile{m_x[buffer],    m_w[buffer], y_buffer(now), m_row_bytes,    m_column_bytes,
                         m_column_bytes, rows(now),   columns(now),  k_of_step(now), now.k > 0 || now.s > 0};
@@ -228,7 +251,7 @@ class LargeM {
     for (std::int64_t strip = 0; strip < tile.strips(); ++strip) {
       between();
       multiply_strip(m_dsp, m_kernels, tile, strip);
-      if (is_last)
+      if (leave)
         move_rows(now, strip * k_gemm_m1, std::min(tile.rows, (strip + 1) * k_gemm_m1),
                   m_leaving[strip % m_leaving.size()], false);
     }
@@ -239,22 +262,23 @@ class LargeM {
   const GemmTiles m_tiles;
   const GemmOperands m_operands;
   const Kernels m_kernels;
+  const bool m_paper;
   const std::int64_t m_cores;
   std::int64_t m_m_blocks = 0, m_k_blocks = 0, m_rounds = 0;
   std::int64_t m_row_bytes = 0;     // pitch of X2 and of a chunk
   std::int64_t m_column_bytes = 0;  // pitch of W2 and Y2
   std::int64_t m_chunk_bytes = 0;
-  sim::Pointer m_chunks;                      // GSM: this core's rows of Xg, chunk after chunk
-  std::array<sim::Pointer, 2> m_x;            // SM
-  std::array<sim::Pointer, 2> m_w;            // AM
-  std::array<sim::Pointer, k_y_buffers> m_y;  // AM
+  sim::Pointer m_chunks;            // GSM: this core's rows of Xg, chunk after chunk
+  std::array<sim::Pointer, 2> m_x;  // SM
+  std::array<sim::Pointer, 2> m_w;  // AM
+  std::vector<sim::Pointer> m_y;    // AM
   int m_x_channel = 0, m_w_channel = 0;
   Transfer m_y_in{k_y_in_channel}, m_y_out{k_y_out_channel};
   std::array<Transfer, 4> m_leaving{{{6}, {7}, {8}, {9}}};  // strips of the very last step; no chunk is in flight then
-  Step m_chunk;                                             // the next chunk to load: (m, k, -, s)
+  Step m_now;
+  Step m_chunk;  // the next chunk to load: (m, k, -, s)
   std::int64_t m_loaded_chunks = 0, m_waited_chunks = 0;
-  Step m_last;  // the round before this one
-  bool m_has_last = false;
+  std::optional<Step> m_last;  // in the round before this one
 };
 
 }  // namespace

@@ -18,6 +18,8 @@ using gemm::k_f32_bytes;
 using gemm::padded_k;
 using gemm::round_up;
 
+constexpr std::int64_t k_y_buffers = 3;  // coming in, being computed, going out (Fig. 7)
+
 std::string text(const GemmShape& shape) { return fmt::format("gemm m={} n={} k={}", shape.m, shape.n, shape.k); }
 
 /// One capacity condition: `needed` bytes of a memory, and which tile to shrink to what when it is broken.
@@ -61,7 +63,7 @@ void check_tiles(const GemmShape& shape, const GemmTiles& tiles) {
   }
 }
 
-GemmPlan plan_large_m(const GemmShape& shape, GemmTiles tiles, const sim::MachineConfig& machine) {
+GemmPlan plan_large_m(const GemmShape& shape, GemmTiles tiles, const sim::MachineConfig& machine, GemmVariant variant) {
   const std::int64_t cores = machine.cluster.cores;
   const bool one_k_block = tiles.kg >= shape.k;
   tiles.mg = std::min(tiles.mg, shape.m);
@@ -72,7 +74,7 @@ GemmPlan plan_large_m(const GemmShape& shape, GemmTiles tiles, const sim::Machin
     throw KernelError(fmt::format("{}: kg={} must be a multiple of k2={}", text(shape), tiles.kg, tiles.k2));
   }
 
-  GemmPlan plan{shape, GemmDataflow::large_m, tiles};
+  GemmPlan plan{shape, GemmDataflow::large_m, variant, tiles};
   plan.m2 = ceil_div(tiles.mg, cores);
   const std::int64_t rows = round_up(plan.m2, k_gemm_m1);  // of a core in SM and AM
   const auto m2 = fmt::format("M2={} ({} rows on {} cores, padded to {})", rows, tiles.mg, cores, k_gemm_m1);
@@ -84,7 +86,7 @@ GemmPlan plan_large_m(const GemmShape& shape, GemmTiles tiles, const sim::Machin
   const std::int64_t y2 = k_f32_bytes * rows * tiles.n2;
   const std::int64_t sm = machine.core.sm_bytes, am = machine.core.am_bytes;
   plan.sm_bytes = 2 * x2;
-  plan.am_bytes = 2 * w2 + 3 * y2;
+  plan.am_bytes = 2 * w2 + k_y_buffers * y2;
   plan.gsm_bytes = k_f32_bytes * cores * plan.m2 * tiles.kg;
   const std::string less_k2 = shrink("k2", even_floor(sm / (2 * k_f32_bytes * rows)), 4, "mg");
   check(shape, {"(4)", fmt::format("4 B * M2 * K2 with {}, K2={}", m2, tiles.k2), "SM", x2, sm, less_k2});
@@ -97,6 +99,12 @@ GemmPlan plan_large_m(const GemmShape& shape, GemmTiles tiles, const sim::Machin
   // Eq. (7) has 4 B * N more for a bias row; this operator has none.
   check(shape, {"(7)", fmt::format("2 * 4 B * K2 * N2 + 3 * 4 B * M2 * N2 with {}", w_and_y), "AM", plan.am_bytes, am,
                 less_n2});
+  plan.y_buffers = k_y_buffers;
+  if (const std::int64_t rounds = ceil_div(shape.n, tiles.n2);
+      variant == GemmVariant::best && 2 * w2 + rounds * y2 <= am && rounds > k_y_buffers) {
+    plan.y_buffers = rounds;
+    plan.am_bytes = 2 * w2 + rounds * y2;
+  }
   const std::int64_t gsm = machine.cluster.gsm_bytes;
   check(shape, {"(8)",
                 fmt::format("4 B * Kg * Mg with Kg={}, Mg={} ({} cores of {} rows)", tiles.kg, cores * plan.m2, cores,
@@ -113,8 +121,9 @@ GemmPlan plan_small_m(const GemmShape& shape, GemmTiles tiles, const sim::Machin
   tiles.k2 = std::min(tiles.k2, padded_k(shape.k));
   tiles.n2 = std::min(tiles.n2, share);
 
-  GemmPlan plan{shape, GemmDataflow::small_m, tiles};
+  GemmPlan plan{shape, GemmDataflow::small_m, GemmVariant::best, tiles};
   plan.m2 = shape.m;
+  plan.y_buffers = 1;
   const std::int64_t rows = round_up(shape.m, k_gemm_m1);
   const std::int64_t sm = machine.core.sm_bytes, am = machine.core.am_bytes;
   const auto m2 = fmt::format("M2={} ({} rows padded to {})", rows, shape.m, k_gemm_m1);
@@ -222,7 +231,7 @@ GemmTiles parse_gemm_tiles(const std::string& text) {
 }
 
 GemmPlan plan_gemm_f32(const GemmShape& shape, const GemmTiles& tiles, GemmDataflow dataflow,
-                       const sim::MachineConfig& machine) {
+                       const sim::MachineConfig& machine, GemmVariant variant) {
   check_tiles(shape, tiles);
   if (dataflow == GemmDataflow::automatic) {
     const std::int64_t cores = machine.cluster.cores;
@@ -230,7 +239,8 @@ GemmPlan plan_gemm_f32(const GemmShape& shape, const GemmTiles& tiles, GemmDataf
         calls_small_m(shape, cores) < calls_large_m(shape, tiles, cores) && small_m_fits(shape, tiles, machine);
     dataflow = small ? GemmDataflow::small_m : GemmDataflow::large_m;
   }
-  return dataflow == GemmDataflow::small_m ? plan_small_m(shape, tiles, machine) : plan_large_m(shape, tiles, machine);
+  return dataflow == GemmDataflow::small_m ? plan_small_m(shape, tiles, machine)
+                                           : plan_large_m(shape, tiles, machine, variant);
 }
 
 }  // namespace mtsim::kernels
