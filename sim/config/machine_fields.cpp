@@ -55,7 +55,7 @@ std::vector<MachineField> machine_fields(MachineConfig& c) {
 }
 
 Problem unknown_machine_key(std::string_view key) {
-  const std::string message = "unknown key '" + std::string(key) + "'";
+  const std::string message = "unknown key " + in_quotes(key);
   MachineConfig config{};
   std::vector<std::string_view> keys;
   std::string list;
@@ -119,7 +119,7 @@ int latency(const isa::Latencies& latencies, std::string_view key) {
 std::optional<Problem> check_latency_key(std::string_view key) {
   const auto keys = latency_keys();
   if (std::find(keys.begin(), keys.end(), key) != keys.end()) return std::nullopt;
-  const std::string quoted = "'" + std::string(key) + "'";
+  const std::string quoted = in_quotes(key);
   const auto* row = isa::find_row(key);
   if (row == nullptr) {
     const std::string close = isa::closest(key, keys);

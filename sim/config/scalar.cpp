@@ -13,8 +13,6 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-std::string quote(std::string_view text) { return "'" + std::string(text) + "'"; }
-
 /// "010" and "-007": readers disagree whether that is octal.
 bool has_leading_zero(std::string_view text) {
   if (!text.empty() && text.front() == '-') text.remove_prefix(1);
@@ -34,7 +32,7 @@ std::string without_leading_zeros(std::string_view text) {
 
 template <class T>
 Scalar<T> refuse(const char* wanted, std::string_view text, std::string suggestion = {}) {
-  return {std::nullopt, {std::string("expected ") + wanted + ", found " + quote(text), std::move(suggestion)}};
+  return {std::nullopt, {std::string("expected ") + wanted + ", found " + in_quotes(text), std::move(suggestion)}};
 }
 
 }  // namespace
@@ -43,7 +41,7 @@ Scalar<std::int64_t> scan_integer(std::string_view text) {
   constexpr const char* k_wanted = "an integer";
   if (has_leading_zero(text))
     return refuse<std::int64_t>(k_wanted, text,
-                                "a leading zero may mean octal; write " + quote(without_leading_zeros(text)));
+                                "a leading zero may mean octal; write " + in_quotes(without_leading_zeros(text)));
   const bool negative = !text.empty() && text.front() == '-';
   std::string_view digits = text.substr(negative ? 1 : 0);
   int base = 10;
@@ -64,7 +62,8 @@ Scalar<std::int64_t> scan_integer(std::string_view text) {
 Scalar<double> scan_number(std::string_view text) {
   constexpr const char* k_wanted = "a number";
   if (has_leading_zero(text))
-    return refuse<double>(k_wanted, text, "a leading zero may mean octal; write " + quote(without_leading_zeros(text)));
+    return refuse<double>(k_wanted, text,
+                          "a leading zero may mean octal; write " + in_quotes(without_leading_zeros(text)));
   // from_chars also reads "inf", "nan" and their spellings; a number here starts with a digit, a point or a minus sign.
   const std::string_view digits = text.substr(!text.empty() && text.front() == '-' ? 1 : 0);
   if (digits.empty() || !(is_digit(digits.front()) || digits.front() == '.')) return refuse<double>(k_wanted, text);
@@ -87,6 +86,8 @@ Scalar<bool> scan_boolean(std::string_view text) {
   if (lower == "no" || lower == "off" || lower == "false" || lower == "n" || lower == "0") suggestion = "write false";
   return refuse<bool>("true or false", text, std::move(suggestion));
 }
+
+std::string in_quotes(std::string_view text) { return std::string(1, '\'').append(text).append(1, '\''); }
 
 std::string shortest(double value) {
   // Plain digits where they are readable: 100000 rather than 1e+05.

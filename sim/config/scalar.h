@@ -28,6 +28,9 @@ Scalar<double> scan_number(std::string_view text);
 /// true or false and nothing else.
 Scalar<bool> scan_boolean(std::string_view text);
 
+/// The text in single quotes, for messages.
+std::string in_quotes(std::string_view text);
+
 /// The shortest decimal text that reads back as the same number.
 std::string shortest(double value);
 

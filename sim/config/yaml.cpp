@@ -18,8 +18,17 @@ namespace {
 
 std::string join(const std::vector<isa::Diagnostic>& diagnostics) {
   std::string text;
-  for (const auto& diagnostic : diagnostics) text += (text.empty() ? "" : "\n") + diagnostic.str();
+  for (const auto& diagnostic : diagnostics) {
+    if (!text.empty()) text += '\n';
+    text += diagnostic.str();
+  }
   return text;
+}
+
+std::vector<isa::Diagnostic> without_place(const std::string& message) {
+  std::vector<isa::Diagnostic> diagnostics(1);
+  diagnostics.front().message = message;
+  return diagnostics;
 }
 
 const char* describe(YamlKind kind) {
@@ -49,10 +58,10 @@ bool require_kind(const YamlData& data, YamlKind kind) {
 }
 
 /// What stands for a node that is missing: null, and no further complaint about it.
-std::shared_ptr<const YamlData> absent(const YamlData& parent, std::string_view key) {
+std::shared_ptr<const YamlData> absent(const YamlData& parent, std::string path) {
   auto data = std::make_shared<YamlData>();
   data->place = parent.place;
-  data->path = parent.child_path(key);
+  data->path = std::move(path);
   data->complaints = parent.complaints;
   data->settled = true;
   return data;
@@ -80,8 +89,7 @@ void complain_about_unasked_keys(const YamlData& data) {
 ConfigError::ConfigError(std::vector<isa::Diagnostic> diagnostics)
     : std::runtime_error(join(diagnostics)), m_diagnostics(std::move(diagnostics)) {}
 
-ConfigError::ConfigError(const std::string& message)
-    : ConfigError(std::vector<isa::Diagnostic>{{isa::Severity::error, {}, message, {}, {}}}) {}
+ConfigError::ConfigError(const std::string& message) : ConfigError(without_place(message)) {}
 
 bool YamlNode::is_scalar() const { return m_data->kind == YamlKind::scalar; }
 bool YamlNode::is_sequence() const { return m_data->kind == YamlKind::sequence; }
@@ -118,11 +126,10 @@ std::size_t YamlNode::size() const {
 
 YamlNode YamlNode::at(std::size_t index) const {
   if (require_kind(*m_data, YamlKind::sequence) && index < m_data->items.size()) return YamlNode(m_data->items[index]);
-  const std::string name = "[" + std::to_string(index) + "]";
   if (is_sequence())
     m_data->complaints->add(m_data->place, subject(*m_data) + "expected at least " + std::to_string(index + 1) +
                                                " items, found " + std::to_string(m_data->items.size()));
-  return YamlNode(absent(*m_data, name));
+  return YamlNode(absent(*m_data, m_data->child_path(index)));
 }
 
 std::optional<YamlNode> YamlNode::find(std::string_view key) const {
@@ -136,7 +143,7 @@ std::optional<YamlNode> YamlNode::find(std::string_view key) const {
 YamlNode YamlNode::require(std::string_view key) const {
   if (auto node = find(key)) return *node;
   if (is_mapping()) complain("missing key '" + std::string(key) + "'");
-  return YamlNode(absent(*m_data, key));
+  return YamlNode(absent(*m_data, m_data->child_path(key)));
 }
 
 std::vector<std::string> YamlNode::keys() const {

@@ -118,9 +118,9 @@ class TreeBuilder final : public YAML::EventHandler {
     data->complaints = m_complaints;
     if (m_stack.empty()) return data;
     const Frame& parent = m_stack.back();
-    data->path = parent.container->child_path(parent.container->kind == YamlKind::mapping
-                                                  ? parent.key
-                                                  : "[" + std::to_string(parent.container->items.size()) + "]");
+    const YamlData& container = *parent.container;
+    data->path = container.kind == YamlKind::mapping ? container.child_path(parent.key)
+                                                     : container.child_path(container.items.size());
     return data;
   }
 
@@ -235,9 +235,10 @@ void YamlData::ask(std::string_view key) const {
 }
 
 std::string YamlData::child_path(std::string_view key) const {
-  const bool is_index = !key.empty() && key.front() == '[';
-  return path + (path.empty() || is_index ? "" : ".") + std::string(key);
+  return (path.empty() ? std::string() : path + ".").append(key);
 }
+
+std::string YamlData::child_path(std::size_t position) const { return path + "[" + std::to_string(position) + "]"; }
 
 std::shared_ptr<const YamlData> parse_yaml_tree(std::string_view text, const std::string& file) {
   check_text(text, file);

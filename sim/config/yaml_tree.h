@@ -53,7 +53,8 @@ struct YamlData {
 
   const YamlEntry* entry(std::string_view key) const;
   void ask(std::string_view key) const;
-  std::string child_path(std::string_view key) const;
+  std::string child_path(std::string_view key) const;  // "ddr.bytes"
+  std::string child_path(std::size_t position) const;  // "cases[2]"
 };
 
 inline constexpr int k_max_yaml_depth = 64;
