@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "isa/packet_rules.h"
@@ -59,8 +60,11 @@ void TextAssembler::report(const SyntaxError& error) {
     m_diagnostics.push_back({Severity::fatal, {m_program.file}, "too many errors; the rest is not shown", "", ""});
     return;
   }
-  m_diagnostics.push_back(
-      {Severity::fatal, place(error.column), error.what() + m_origin, error.suggestion, error.code});
+  Diagnostic found{Severity::fatal, place(error.column), error.what() + m_origin, error.suggestion, error.code};
+  for (const Diagnostic& other : m_diagnostics) {  // a line of .rept fails once, not once a repetition
+    if (other.place == found.place && other.message == found.message) return;
+  }
+  m_diagnostics.push_back(std::move(found));
 }
 
 void TextAssembler::line(const SourceLine& source) {
@@ -96,7 +100,8 @@ void TextAssembler::line(const SourceLine& source) {
 void TextAssembler::comment_line(const SplitLine& split) {
   std::vector<std::string>& lines = in_header() ? m_program.header : m_comments;
   if (!split.comment) {
-    if (!lines.empty() && !lines.back().empty()) lines.emplace_back();
+    const bool wanted = lines.empty() ? !m_program.packets.empty() : !lines.back().empty();
+    if (wanted) lines.emplace_back();
   } else if (!is_column_header(*split.comment)) {
     lines.push_back(split.comment->empty() ? ";" : "; " + *split.comment);
   }
@@ -148,7 +153,8 @@ void TextAssembler::packets_of(TokenSpan tokens, int end_column) {
                         "start the packet without '|'; labels and regions stand in front of a whole packet", "join");
     }
     std::vector<std::string>& above = m_program.packets.back().above;
-    above.insert(above.end(), m_comments.begin(), m_comments.end());
+    std::copy_if(m_comments.begin(), m_comments.end(), std::back_inserter(above),
+                 [](const std::string& line) { return !line.empty(); });
     m_comments.clear();
     // The predicate may stand in front of the bar: put it behind.
     reordered.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(bar));

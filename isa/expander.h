@@ -20,8 +20,8 @@ struct SourceLine {
 };
 
 /// Text that expands without end stops at these bounds with an error.
-inline constexpr int k_max_lines = 1'000'000;
-inline constexpr std::int64_t k_max_expanded_bytes = 64'000'000;
+inline constexpr int k_max_lines = 100'000;
+inline constexpr std::int64_t k_max_expanded_bytes = 4'000'000;
 inline constexpr int k_max_nesting = 64;
 inline constexpr std::size_t k_max_line_bytes = 4096;  // of a line of a macro after substitution
 

@@ -321,7 +321,7 @@ class Importer {
     return name;
   }
 
-  // %n and %[name] to the number of the .param, %% to %, %= to the number of the body. In comments nothing changes.
+  // %n and %[name] to the number of the .param, %% to %, %= to the number of the body. In comments only %% changes.
   std::string with_operands(const std::string& body, const std::vector<AsmOperand>& operands, const CToken& keyword) {
     std::string out;
     bool in_comment = false;
@@ -329,7 +329,8 @@ class Importer {
       const char c = body[i];
       if (c == '\n') in_comment = false;
       if (c == ';' || body.compare(i, 2, "//") == 0) in_comment = true;
-      if (c != '%' || in_comment) {
+      const bool is_escaped = body.compare(i, 2, "%%") == 0;
+      if (c != '%' || (in_comment && !is_escaped)) {
         out += c;
         continue;
       }

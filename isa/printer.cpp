@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 namespace mtsim::isa {
 namespace {
@@ -146,29 +147,23 @@ std::string header_text(const Program& program) {
   return text;
 }
 
-// .region and .endregion lines in front of packet `at`. Regions nest: those opened later close first.
-std::string region_lines(const Program& program, int at) {
-  std::string text;
+// .region and .endregion lines in front of each packet. Regions nest, and an empty one closes where it opens.
+std::map<int, std::string> region_lines(const Program& program) {
+  std::map<int, std::string> by_packet;
   for (const Region& region : program.regions) {
-    if (region.last == at && region.first < at) text += ".endregion\n";
+    if (region.last > region.first) by_packet[region.last] += ".endregion\n";
   }
-  for (std::size_t i = 0; i < program.regions.size(); ++i) {
-    const Region& region = program.regions[i];
-    if (region.first != at) continue;
-    text += ".region " + region.name + "\n";
-    if (region.last != at) continue;
-    // An empty region closes here, behind the empty ones it may hold: those follow it directly.
-    text += ".endregion\n";
+  for (const Region& region : program.regions) {
+    by_packet[region.first] += ".region " + region.name + "\n";
+    if (region.last == region.first) by_packet[region.first] += ".endregion\n";
   }
-  return text;
+  return by_packet;
 }
 
-std::string label_lines(const Program& program, int at) {
-  std::string text;
-  for (const auto& [label, packet] : program.labels) {
-    if (packet == at) text += label + ":\n";
-  }
-  return text;
+std::map<int, std::string> label_lines(const Program& program) {
+  std::map<int, std::string> by_packet;
+  for (const auto& [label, packet] : program.labels) by_packet[packet] += label + ":\n";
+  return by_packet;
 }
 
 std::string lines(const std::vector<std::string>& all) {
@@ -220,10 +215,13 @@ std::string print(const Program& program) {
   // What stands above the first packet stands above the column names.
   if (!program.packets.empty()) text += lines(program.packets[0].above);
   text += column_header(widths);
+  const std::map<int, std::string> regions = region_lines(program);
+  const std::map<int, std::string> labels = label_lines(program);
   const int count = static_cast<int>(program.packets.size());
   for (int i = 0; i <= count; ++i) {
     if (i > 0 && i < count) text += lines(program.packets[static_cast<std::size_t>(i)].above);
-    text += region_lines(program, i) + label_lines(program, i);
+    if (const auto it = regions.find(i); it != regions.end()) text += it->second;
+    if (const auto it = labels.find(i); it != labels.end()) text += it->second;
     if (i == count) break;
     const Packet& packet = program.packets[static_cast<std::size_t>(i)];
     text += packet_text(packet, widths);

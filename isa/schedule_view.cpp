@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -118,6 +119,8 @@ class View {
 
   // `period` > 0: the rows of a loop in steady state, where results of the pass before are still in flight.
   std::string rows(int period) {
+    std::map<int, std::string> labels;
+    for (const auto& [label, at] : m_program.labels) labels[at] += label + ":\n";
     std::string text;
     int cycle = 0;
     if (period > 0) {
@@ -133,9 +136,7 @@ class View {
     }
     for (int p = m_range.first; p < m_range.last; ++p) {
       const Packet& packet = m_program.packets[index(p)];
-      for (const auto& [label, at] : m_program.labels) {
-        if (at == p) text += label + ":\n";
-      }
+      if (const auto it = labels.find(p); it != labels.end()) text += it->second;
       std::array<std::string, k_units> cells;
       for (const Instruction& instruction : packet.instructions) {
         if (instruction.row->units != units::NONE)

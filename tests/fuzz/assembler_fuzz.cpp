@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as assembly and as a C file: a program or an IsaError, nothing else. A program survives printing and
+// assembling again, and checker, schedule view and timing proof get through it.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "isa/assembler.h"
+#include "isa/checker.h"
+#include "isa/importer.h"
+#include "isa/printer.h"
+#include "isa/schedule_view.h"
+
+namespace {
+
+using namespace mtsim::isa;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+bool equal(const Program& a, const Program& b) {
+  if (a.packets.size() != b.packets.size() || a.labels != b.labels) return false;
+  if (a.parameters.size() != b.parameters.size() || a.regions.size() != b.regions.size()) return false;
+  return a.fingerprint() == b.fingerprint() && a.scheduled_for == b.scheduled_for;
+}
+
+void exercise(const std::string& text) {
+  try {
+    const Program program = assemble(text, "fuzz.s");
+    constexpr std::size_t k_most_packets = 300;  // beyond it an input is only slow
+    if (program.packets.size() > k_most_packets) return;
+    const std::string printed = print(program);
+    const Program again = assemble(printed, "fuzz.s");
+    require(equal(program, again));
+    require(print(again) == printed);
+    for (const Diagnostic& diagnostic : check(program, program.scheduled_for)) require(!diagnostic.str().empty());
+    Latencies other;
+    other.override(Mnemonic::VFMULAS32, 7);
+    other.override(Mnemonic::VLDW, 8);
+    check(program, other);
+    assumed_shapes(program);
+    schedule_text(program, program.scheduled_for);
+    for (const LoopSchedule& loop : loops(program, other)) {
+      if (!loop.label.empty()) schedule_text(program, other, loop.label);
+    }
+    std::string why;
+    require(timing_is_static(program, &why) == why.empty());
+  } catch (const IsaError& error) {
+    require(!error.diagnostics().empty() && *error.what() != '\0');
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  if (data[0] % 4 != 0) {
+    exercise(text);
+    return 0;
+  }
+  try {
+    for (const ImportedBody& body : import_c(text, "fuzz.c")) exercise(body.text);
+  } catch (const IsaError& error) {
+    require(!error.diagnostics().empty() && *error.what() != '\0');
+  }
+  return 0;
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isa/schedule_view.h"
+
+#include "support.h"
+
+using namespace mtsim::isa;
+using Catch::Matchers::Contains;
+
+namespace {
+
+const std::string k_text =
+    "  SMOVI24 8, R0\n"
+    "loop: VLDW *AR0++[OR0], VR1\n"
+    "| SSUB.M1 1, R0, R0\n"
+    "  VFMULAS32.M1 VR1, VR2, VR3, VR3 | VFMULAS32.M2 VR1, VR2, VR4, VR4\n"
+    "  [R0] SBR loop\n"
+    "  VFMULAS32.M1 VR1, VR2, VR5, VR5\n"
+    "  [!R0] SBR R63\n"
+    ".region tail\n"
+    "  SNOP 6\n"
+    ".endregion\n";
+
+}  // namespace
+
+TEST_CASE("a loop's initiation interval counts its packets, idles and delay slots", "[isa][schedule]") {
+  const Program program = assemble(k_text, "k.s");
+  const auto found = loops(program, program.scheduled_for);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].label == "loop");
+  CHECK(found[0].first == 1);
+  CHECK(found[0].last == 7);  // the SNOP is cut by the branch
+  CHECK(found[0].initiation_interval == 9);
+  CHECK(found[0].issues[static_cast<std::size_t>(Unit::VMAC1)] == 2);
+  CHECK(found[0].issues[static_cast<std::size_t>(Unit::SBR)] == 2);
+  CHECK(found[0].resource_bound == 2);
+}
+
+TEST_CASE("a body with another label or branch is no single-block loop", "[isa][schedule]") {
+  const auto count = [](const std::string& text) {
+    const Program program = assemble(text, "k.s");
+    return loops(program, program.scheduled_for).size();
+  };
+  CHECK(count("a: SNOP 1\n SBR a\n SNOP 6\n") == 1);
+  CHECK(count("a: SNOP 1\nb: SNOP 1\n SBR a\n SNOP 6\n") == 0);
+  CHECK(count("a: [R1] SBR c\n [R0] SBR a\n SNOP 6\nc: SNOP 1\n") == 0);
+  CHECK(count("a: SNOP 1\n SBR a\n SNOP 5\n") == 0);  // the delay slots run past the end
+  CHECK(count("a: SBR b\n SNOP 6\nb: SNOP 1\n") == 0);
+}
+
+TEST_CASE("the schedule has a row a cycle and a column for each unit in use", "[isa][schedule]") {
+  const Program program = assemble(k_text, "k.s");
+  const std::string text = schedule_text(program, program.scheduled_for);
+  CHECK_THAT(text, Contains("cycle | SMAC1"));
+  CHECK_THAT(text, Contains("| VMAC2") && !Contains("VMAC3") && !Contains("SLDST"));
+  CHECK_THAT(text, Contains("    6 | SNOP 6"));
+  CHECK_THAT(text, Contains("initiation interval 9 cycles, resource bound 2 cycles"));
+  CHECK_THAT(text, Contains("VMAC1     2 of 9 slots   22.2 %"));
+  // The load of cycle 1 is still on its way one cycle later.
+  CHECK_THAT(text, Contains("VR1+8"));
+}
+
+TEST_CASE("columns line up", "[isa][schedule]") {
+  const Program program = assemble(k_text, "k.s");
+  const std::string text = schedule_text(program, program.scheduled_for);
+  const std::size_t header = text.find("cycle |");
+  const std::size_t column = text.find("| VMAC1") - header;
+  const std::size_t row = text.find("    2 |");
+  CHECK(text.substr(row + column, 14) == "| VFMULAS32.M1");
+}
+
+TEST_CASE("a part is a loop, a region or a label", "[isa][schedule]") {
+  const Program program = assemble(k_text, "k.s");
+  CHECK_THAT(schedule_text(program, program.scheduled_for, "tail"),
+             Contains("1 packets, 6 cycles") && !Contains("VMAC1"));
+  // In steady state results of the pass before are in flight when the loop begins.
+  Latencies slow;
+  slow.override(Mnemonic::VLDW, 12);
+  CHECK_THAT(schedule_text(program, slow, "loop"), Contains("VR1+3 VR1+12"));
+  CHECK_THROWS_WITH(schedule_text(program, program.scheduled_for, "lop"),
+                    Contains("no loop, region or label 'lop'") && Contains("did you mean 'loop'?") && Contains("tail"));
+}
+
+TEST_CASE("latencies of another machine change what is in flight", "[isa][schedule]") {
+  const Program program = assemble(k_text, "k.s");
+  Latencies slow;
+  slow.override(Mnemonic::SBR, 9);
+  slow.override(Mnemonic::VLDW, 12);
+  CHECK(loops(program, slow).at(0).initiation_interval == 11);
+  CHECK_THAT(schedule_text(program, slow), Contains("VR1+12"));
+}

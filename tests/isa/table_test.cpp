@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <set>
+
+#include "isa/operands.h"
+#include "support.h"
+
+using namespace mtsim::isa;
+
+TEST_CASE("every row of the instruction table is complete", "[isa][table]") {
+  std::set<std::string_view> mnemonics;
+  for (const Row& row : instruction_table()) {
+    INFO(row.mnemonic);
+    CHECK(mnemonics.insert(row.mnemonic).second);
+    CHECK(row.cycles >= 1);
+    CHECK(row.cycles <= k_max_latency);
+    CHECK_FALSE(row.source.empty());
+    CHECK_FALSE(row.semantics_name.empty());
+    CHECK((row.units >> k_units) == 0);
+    CHECK((row.units != units::NONE || row.id == Mnemonic::SNOP));
+    CHECK(operand_count(row.format) >= 1);
+    CHECK(&mtsim::isa::row(row.id) == &row);
+    CHECK(find_row(row.mnemonic) == &row);
+  }
+  CHECK(mnemonics.size() == instruction_table().size());
+}
+
+TEST_CASE("memory rows say what they access and others do not", "[isa][table]") {
+  for (const Row& row : instruction_table()) {
+    INFO(row.mnemonic);
+    CHECK((access_bytes(row) > 0) == is_memory(row.format));
+    CHECK((index_unit(row) > 0) == is_memory(row.format));
+    const bool on_load_store_unit = (row.units & (units::VLDST | units::SLDST)) != 0;
+    CHECK(on_load_store_unit == is_memory(row.format));
+  }
+}
+
+TEST_CASE("latencies and units of the paper's Table II are in the table", "[isa][table]") {
+  CHECK(row(Mnemonic::VFMULAS32).cycles == 6);
+  CHECK(row(Mnemonic::SVBCAST).cycles == 4);
+  CHECK(row(Mnemonic::SLDH).cycles == 7);
+  CHECK(row(Mnemonic::SBALE2).cycles == 1);
+  CHECK(row(Mnemonic::VLDW).cycles == 9);
+  CHECK(row(Mnemonic::SBR).cycles == 7);
+  CHECK(row(Mnemonic::SVBCAST).units == units::SMAC);
+  CHECK(row(Mnemonic::SLDH).units == units::SLDST);
+}
+
+TEST_CASE("mnemonics are found in either case and by the alias of Table I", "[isa][table]") {
+  CHECK(find_row("vfmulas32") == &row(Mnemonic::VFMULAS32));
+  CHECK(find_row("sbale") == &row(Mnemonic::SBALE2));
+  CHECK(find_row("VFMULAS33") == nullptr);
+  CHECK(find_row("") == nullptr);
+}
+
+TEST_CASE("address arithmetic is a cycle shorter to the scalar half of AR", "[isa][table]") {
+  const Latencies latencies;
+  CHECK(latencies.of(row(Mnemonic::SADDA), {RegisterFile::AR, 0}) == 3);
+  CHECK(latencies.of(row(Mnemonic::SADDA), {RegisterFile::AR, 8}) == 2);
+  CHECK(latencies.of(row(Mnemonic::SSUBA), {RegisterFile::AR, 7}) == 3);
+  CHECK(latencies.of(row(Mnemonic::SMVAGA), {RegisterFile::AR, 0}) == 2);
+}
