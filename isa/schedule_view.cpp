@@ -197,8 +197,8 @@ class View {
 };
 
 std::string loop_summary(const LoopSchedule& loop) {
-  std::string text = fmt::format("loop {}: packets {}..{}, initiation interval {} cycles, resource bound {} cycles\n",
-                                 loop.label.empty() ? "(no label)" : loop.label, loop.first, loop.last - 1,
+  std::string text = fmt::format("loop '{}': packets {}..{}, initiation interval {} cycles, resource bound {} cycles\n",
+                                 loop.label.empty() ? "no label" : loop.label, loop.first, loop.last - 1,
                                  loop.initiation_interval, loop.resource_bound);
   for (std::size_t u = 0; u < k_units; ++u) {
     if (loop.issues[u] == 0) continue;
