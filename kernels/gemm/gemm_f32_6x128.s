@@ -39,7 +39,7 @@ accumulate:
   SMVAGA.M1 R18, OR11    | SADD.M2 R24, R18, R27 | SSHFLR 1, R16, R0    | SLDH *+AR8[OR9], R34                                                                ;  4
   SMVAGA.M1 R27, OR12    | SMVAGA.M2 R29, OR0                           | SLDH *+AR8[OR10], R35 | VLDDW *+AR1[16], VR35:VR34   | VLDDW *AR1++[OR1], VR33:VR32 ;  5  Y1 row by row into the accumulators
   SADDA.M1 R20, AR0, AR0 | SMVAGA.M2 R14, AR3                           | SLDH *+AR8[OR11], R36 | VLDDW *+AR1[16], VR39:VR38   | VLDDW *AR1++[OR1], VR37:VR36 ;  6  AR0 = w + pitch: row 1
-  SADDA.M1 4, AR8, AR9                                                  | SLDH *+AR8[OR12], R37 | VLDDW *+AR1[16], VR43:VR42   | VLDDW *AR1++[OR1], VR41:VR40 ;  7
+                           SADDA.M2 4, AR8, AR9                         | SLDH *+AR8[OR12], R37 | VLDDW *+AR1[16], VR43:VR42   | VLDDW *AR1++[OR1], VR41:VR40 ;  7
   SSUB.M1 1, R0, R0                                                                             | VLDDW *+AR1[16], VR47:VR46   | VLDDW *AR1++[OR1], VR45:VR44 ;  8  R0 = K/2 - 1
   SADDA.M1 256, AR0, AR2 | SADDA.M2 8, AR8, AR8  | SBALE2 R32, R32, R32                         | VLDDW *+AR1[16], VR51:VR50   | VLDDW *AR1++[OR1], VR49:VR48 ;  9  AR2 = AR0 + 256: columns 64..127 of W
   SVBCAST.M1 R32, VR0                            | SBALE2 R33, R33, R33 | SLDH *AR9, R40        | VLDDW *+AR1[16], VR55:VR54   | VLDDW *AR1++[OR1], VR53:VR52 ; 10  X1[0..5][1]
@@ -106,7 +106,7 @@ write_only:
   VMOVI.M1 0, VR34 | VMOVI.M2 0, VR35 | SMVAGA.M1 R18, OR11    | SADD.M2 R24, R18, R27 | SSHFLR 1, R16, R0    | SLDH *+AR8[OR9], R34                                                                         ;  4
   VMOVI.M1 0, VR36 | VMOVI.M2 0, VR37 | SMVAGA.M1 R27, OR12    | SMVAGA.M2 R29, OR0                           | SLDH *+AR8[OR10], R35                                                                        ;  5
   VMOVI.M1 0, VR38 | VMOVI.M2 0, VR39 | SADDA.M1 R20, AR0, AR0 | SMVAGA.M2 R14, AR3                           | SLDH *+AR8[OR11], R36                                                                        ;  6
-  VMOVI.M1 0, VR40 | VMOVI.M2 0, VR41 | SADDA.M1 4, AR8, AR9                                                  | SLDH *+AR8[OR12], R37                                                                        ;  7
+  VMOVI.M1 0, VR40 | VMOVI.M2 0, VR41                          | SADDA.M2 4, AR8, AR9                         | SLDH *+AR8[OR12], R37                                                                        ;  7
   VMOVI.M1 0, VR42 | VMOVI.M2 0, VR43 | SSUB.M1 1, R0, R0                                                                                                                                                    ;  8
   VMOVI.M1 0, VR44 | VMOVI.M2 0, VR45 | SADDA.M1 256, AR0, AR2 | SADDA.M2 8, AR8, AR8  | SBALE2 R32, R32, R32                                                                                     | SBR loop ;  9  six delay slots
   VMOVI.M1 0, VR46 | VMOVI.M2 0, VR47 | SVBCAST.M1 R32, VR0                            | SBALE2 R33, R33, R33 | SLDH *AR9, R40                                                                               ; 10

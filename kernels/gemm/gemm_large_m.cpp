@@ -84,6 +84,7 @@ class LargeM {
       wait(m_y_in);
       wait(m_y_out);
       m_dsp.dma_wait(m_w_channel);
+      free_chunks();
       load_chunks();
       bool x_pending = !done(next);
       const auto try_load_x = [&] {
@@ -136,20 +137,24 @@ class LargeM {
     ++at.m;
     return at;
   }
-  bool last_round(const Step& at) const { return at.n == m_rounds - 1; }
 
   // --- X: DDR -> GSM in chunks of one k-step, a block ahead as far as GSM has become free; GSM -> SM one step ahead.
   int chunk_channel(std::int64_t chunk) const { return k_chunk_channel + static_cast<int>(chunk % k_chunk_channels); }
 
-  /// Starts every chunk that has a place: of the first block all, of the next one those whose predecessors all rounds
-  /// have read.
+  /// X2 of this step is in SM: in the last round its chunk in GSM is free, with the last step the whole area.
+  void free_chunks() {
+    m_free_chunks = 0;
+    if (m_now.n == m_rounds - 1)
+      m_free_chunks = m_now.s == steps(m_now) - 1 ? ceil_div(m_tiles.kg, m_tiles.k2) : m_now.s + 1;
+  }
+  /// Starts every chunk that has a place in GSM: of this block all, of the next one those whose predecessors no round
+  /// needs any more.
   void load_chunks() {
     const auto has_place = [&] {
       if (done(m_chunk) || m_loaded_chunks - m_waited_chunks == k_chunk_channels) return false;
       if (m_chunk.m == m_now.m && m_chunk.k == m_now.k) return true;
       const Step next_block = next_round({m_now.m, m_now.k, m_rounds - 1, 0});
-      return last_round(m_now) && m_chunk.m == next_block.m && m_chunk.k == next_block.k &&
-             (m_chunk.s <= m_now.s || m_now.s == steps(m_now) - 1);
+      return m_chunk.m == next_block.m && m_chunk.k == next_block.k && m_chunk.s < m_free_chunks;
     };
     while (has_place()) {
       if (rows(m_chunk) > 0) {
@@ -278,7 +283,8 @@ class LargeM {
   Step m_now;
   Step m_chunk;  // the next chunk to load: (m, k, -, s)
   std::int64_t m_loaded_chunks = 0, m_waited_chunks = 0;
-  std::optional<Step> m_last;  // in the round before this one
+  std::int64_t m_free_chunks = 0;  // for the next block
+  std::optional<Step> m_last;      // in the round before this one
 };
 
 }  // namespace

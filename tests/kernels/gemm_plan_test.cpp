@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "bench_cluster.h"
+#include "kernels/gemm/gemm.h"
+
+namespace mtsim::kernels {
+namespace {
+
+using enum GemmDataflow;
+
+GemmPlan plan(const GemmShape& shape, const std::string& tiles = "", GemmDataflow dataflow = automatic) {
+  return plan_gemm_f32(shape, parse_gemm_tiles(tiles), dataflow, machine());
+}
+
+std::string complaint(const GemmShape& shape, const std::string& tiles, GemmDataflow dataflow = large_m) {
+  try {
+    plan(shape, tiles, dataflow);
+  } catch (const KernelError& error) {
+    return error.what();
+  }
+  return "no complaint";
+}
+
+constexpr GemmShape k_large{8192, 4096, 4096};
+
+}  // namespace
+
+TEST_CASE("the paper's FP32 blocks take what eqs. (6)-(8) say", "[plan]") {
+  const GemmPlan p = plan_gemm_f32(k_large, {}, large_m, machine(), GemmVariant::paper);
+  CHECK(p.m2 == 30);
+  CHECK(p.sm_bytes == 2 * 4 * 30 * 256);
+  CHECK(p.am_bytes == 2 * 4 * 256 * 256 + 3 * 4 * 30 * 256);
+  CHECK(p.gsm_bytes == 4 * 720 * 2048);
+  CHECK(p.y_buffers == 3);
+}
+
+TEST_CASE("the best variant keeps all Y2 of a block in AM when they fit", "[plan]") {
+  CHECK(plan({8192, 2048, 4096}).y_buffers == 8);  // 8 rounds of 256 columns beside 512 KB of W2
+  CHECK(plan({8192, 2304, 4096}).y_buffers == 3);  // 9 do not fit
+  CHECK(plan({8192, 256, 4096}).y_buffers == 3);
+}
+
+TEST_CASE("tiles shrink to a small problem", "[plan]") {
+  const GemmPlan p = plan({7, 129, 3}, "", large_m);
+  CHECK(p.tiles.mg == 7);
+  CHECK(p.tiles.k2 == 4);  // K padded
+  CHECK(p.tiles.n2 == 256);
+  CHECK(p.m2 == 1);
+  CHECK(p.sm_bytes == 2 * 4 * 6 * 4);  // rows padded to 6
+}
+
+TEST_CASE("a tile that does not fit is refused with equation, bytes and the tile to shrink", "[plan]") {
+  CHECK(complaint(k_large, "k2=512,kg=2048") ==
+        "gemm m=8192 n=4096 k=4096: eq. (6): 2 * 4 B * M2 * K2 with M2=30 (720 rows on 24 cores, padded to 6), K2=512 "
+        "needs "
+        "122880 bytes of SM, 65536 available; use k2=272 or less");
+  CHECK(
+      complaint(k_large, "k2=1024,kg=2048") ==
+      "gemm m=8192 n=4096 k=4096: eq. (4): 4 B * M2 * K2 with M2=30 (720 rows on 24 cores, padded to 6), K2=1024 needs "
+      "122880 bytes of SM, 65536 available; use k2=272 or less");
+  CHECK(complaint(k_large, "n2=512") ==
+        "gemm m=8192 n=4096 k=4096: eq. (7): 2 * 4 B * K2 * N2 + 3 * 4 B * M2 * N2 with M2=30 (720 rows on 24 cores, "
+        "padded to "
+        "6), K2=256, N2=512 needs 1232896 bytes of AM, 786432 available; use n2=256 or less");
+  CHECK(complaint(k_large, "n2=1024") ==
+        "gemm m=8192 n=4096 k=4096: eq. (5): 4 B * K2 * N2 + 4 B * M2 * N2 with M2=30 (720 rows on 24 cores, padded to "
+        "6), "
+        "K2=256, N2=1024 needs 1171456 bytes of AM, 786432 available; use n2=256 or less");
+  CHECK(complaint(k_large, "kg=4096") ==
+        "gemm m=8192 n=4096 k=4096: eq. (8): 4 B * Kg * Mg with Kg=4096, Mg=720 (24 cores of 30 rows) needs 11796480 "
+        "bytes of "
+        "GSM, 6291456 available; use kg=2048 or less");
+  CHECK(complaint({200, 4096, 4096}, "k2=128", small_m) ==
+        "gemm m=200 n=4096 k=4096: eq. (4): 4 B * M2 * K2 with M2=204 (200 rows padded to 6), K2=128 needs 104448 "
+        "bytes of SM, "
+        "65536 available; use k2=40 or less");
+  CHECK(complaint({3000, 4096, 4096}, "", small_m) ==
+        "gemm m=3000 n=4096 k=4096: eq. (4): 4 B * M2 * K2 with M2=3000 (3000 rows padded to 6), K2=256 needs 3072000 "
+        "bytes of "
+        "SM, 65536 available; no k2 fits, shrink m, or use the large-M dataflow");
+}
+
+TEST_CASE("a tile the advice names does fit", "[plan]") {
+  CHECK_NOTHROW(plan(k_large, "k2=272,kg=2176,mg=600", large_m));
+  CHECK_NOTHROW(plan(k_large, "n2=256", large_m));
+  CHECK_NOTHROW(plan({200, 4096, 4096}, "k2=40", small_m));
+}
+
+TEST_CASE("tiles the microkernel cannot take are refused", "[plan]") {
+  CHECK(complaint(k_large, "k2=255") ==
+        "gemm m=8192 n=4096 k=4096: k2=255 must be even and at least 4: the microkernel takes pairs of k");
+  CHECK(complaint(k_large, "n2=200") == "gemm m=8192 n=4096 k=4096: n2=200 must be a multiple of N1 = 128");
+  CHECK(complaint(k_large, "k2=250") == "gemm m=8192 n=4096 k=4096: kg=2048 must be a multiple of k2=250");
+  CHECK(complaint({0, 1, 1}, "") == "gemm m=0 n=1 k=1: every dimension must be at least 1");
+}
+
+TEST_CASE("tile text is read over the defaults and refused with the known keys", "[plan]") {
+  const GemmTiles tiles = parse_gemm_tiles("mg=360,k2=128");
+  CHECK(tiles.mg == 360);
+  CHECK(tiles.kg == 2048);
+  CHECK(tiles.k2 == 128);
+  CHECK_THROWS_WITH(parse_gemm_tiles("n3=5"),
+                    "tile 'n3=5': unknown key 'n3'; known: mg, kg, k2, n2; did you mean 'n2'?");
+  CHECK_THROWS_WITH(parse_gemm_tiles("k2=-4"), "tile 'k2=-4': k2='-4' must be a positive number, e.g. k2=256");
+  CHECK_THROWS_WITH(parse_gemm_tiles("k2"), "tile 'k2': k2='' must be a positive number, e.g. k2=256");
+  CHECK_THROWS_WITH(parse_gemm_tiles("k2=12x"), Catch::Contains("k2='12x' must be a positive number"));
+}
+
+TEST_CASE("the dataflow with fewer padded microkernel calls on the busiest core is chosen", "[plan]") {
+  CHECK(plan({8192, 4096, 4096}).dataflow == large_m);
+  CHECK(plan({1, 4096, 4096}).dataflow == small_m);
+  CHECK(plan({6, 4096, 4096}).dataflow == small_m);    // 2 calls a k-step against 32
+  CHECK(plan({144, 4096, 4096}).dataflow == large_m);  // 48 against 32
+  CHECK(plan({6, 128, 4096}).dataflow == large_m);     // one call each
+}
+
+}  // namespace mtsim::kernels
