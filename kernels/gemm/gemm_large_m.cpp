@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large M (Figs. 5 and 7): loops m-block (Mg) > k-block (Kg) > n-round (N2) > k-step (K2). X in GSM, W broadcast, Y
-// stationary.
+// stays.
 //
 // One k-step of each core, all of it lock-stepped by the broadcast:
 //   wait for X2, W2 of this step and for the Y tiles moved in the last one
@@ -15,17 +15,15 @@
 // rows of Y. So nothing but the broadcast needs cores to meet, and that meets them by itself: the bytes move only when
 // every core has called it, hence is done with the buffer they overwrite.
 //
-// What the paper's sequence does otherwise (variant paper):
-//   Xg     a block starts when all of its Xg is in GSM: "cached into GSM ... subsequently ... decomposed" (III-B2).
-//   Here a step
-//          starts when its own chunk is there.
-//   order  X2, W2, then the tiles of Y2, as Figs. 6 and 7 draw T1, T2, T4. Here the tiles go first and use the DDR
-//   while the
-//          broadcast still gathers the cores.
-//   Y2     three buffers, so Y2 moves out and in between k-blocks unless two rounds leave no time for it. Here all Y2
-//   of a block
-//          stay in AM whenever they fit.
-//   end    the last Y2 leaves when it is complete. Here each strip of it leaves as soon as it is done.
+// What the paper's sequence does otherwise (variant paper), and what is done here instead:
+//   Xg    a block starts when all its Xg is in GSM (III-B2: "cached into GSM", "subsequently ... decomposed").
+//         Here a step starts when its own chunk is there.
+//   order X2, W2, then the tiles of Y2, as Figs. 6 and 7 list T1, T2, T4.
+//         Here the tiles go first and use the DDR while the broadcast still gathers the cores.
+//   Y2    three buffers, so Y2 goes out and comes back between k-blocks unless one or two rounds leave no time for it.
+//         Here all Y2 of a block stay in AM whenever they fit.
+//   end   the last Y2 leaves when it is complete. Here each strip of it leaves as soon as it is done.
+// The paper does not say how the next block's Xg comes in; both variants stream it as above.
 #include <algorithm>
 #include <array>
 #include <iterator>
