@@ -15,7 +15,7 @@ namespace {
 struct Options {
   GemmRequest request;
   std::string dtype = "f32";
-  std::string variant = "automatic";
+  std::string variant = "best,automatic";
   std::string tile;
   std::string depth;
   bool no_memo = false;
@@ -24,7 +24,7 @@ struct Options {
 int run(const Options& options, const CommonOptions& common) {
   GemmRequest request = options.request;
   require_gemm_dtype(options.dtype);
-  request.dataflow = parse_dataflow(options.variant);
+  request.sequence = parse_sequence(options.variant);
   request.tiles = kernels::parse_gemm_tiles(options.tile);
   request.memo = !options.no_memo;
   if (options.depth.empty()) {
@@ -58,7 +58,8 @@ Command add_op(CLI::App& app, CommonOptions& common) {
   sub->add_option("--n", options->request.shape.n, "Columns of W and Y")->required();
   sub->add_option("--k", options->request.shape.k, "Columns of X, rows of W")->required();
   sub->add_option("--dtype", options->dtype, "Element type (f32)");
-  sub->add_option("--variant", options->variant, "Dataflow: automatic, large_m (W broadcast) or small_m (X broadcast)");
+  sub->add_option("--variant", options->variant,
+                  "best or paper (its own sequence), and automatic, large_m (W broadcast) or small_m (X broadcast)");
   sub->add_option("--tile", options->tile, "Block sizes, e.g. mg=720,kg=2048,k2=128,n2=256 (the paper's by default)");
   sub->add_option("--depth", options->depth,
                   "functional moves every byte, timing skips data; the same cycles (default timing)");
@@ -72,7 +73,7 @@ Command add_op(CLI::App& app, CommonOptions& common) {
 Exit status 1 after a fault, a DMA finding, or a result outside the error bound.
   mtsim op gemm --m 720 --n 256 --k 2048 --dtype f32 --verify
   mtsim op gemm --m 4096 --n 4096 --k 4096 --set ddr.bandwidth_gb_s=60 --json -
-  mtsim op gemm --m 8 --n 4096 --k 4096 --variant small_m)");
+  mtsim op gemm --m 8 --n 4096 --k 4096 --variant paper,small_m)");
   return {sub, [options, &common] { return run(*options, common); }};
 }
 

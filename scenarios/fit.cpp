@@ -29,7 +29,7 @@ class Objective {
  public:
   Objective(const Scenario& scenario, GemmRunner& runner, const std::vector<FitParameter>& parameters,
             const std::function<void(const FitStep&)>& on_step)
-      : m_scenario(scenario),
+      : m_scenario(alone(scenario)),
         m_runner(runner),
         m_parameters(parameters),
         m_on_step(on_step),
@@ -58,6 +58,12 @@ class Objective {
   const ScenarioResult& result(const std::vector<double>& point) const { return m_known.at(point); }
 
  private:
+  /// Without the variant shown beside: the fit does not look at it.
+  static Scenario alone(Scenario scenario) {
+    scenario.beside.reset();
+    return scenario;
+  }
+
   static double mape(const ScenarioResult& result) { return result.summary.at(std::string(k_fit_metric)).mape_percent; }
 
   ScenarioResult run(const std::vector<double>& point) {
@@ -70,7 +76,7 @@ class Objective {
     return result;
   }
 
-  const Scenario& m_scenario;
+  const Scenario m_scenario;
   GemmRunner& m_runner;
   const std::vector<FitParameter>& m_parameters;
   const std::function<void(const FitStep&)>& m_on_step;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <limits>
 #include <span>
@@ -77,7 +78,8 @@ GemmOutcome GemmRunner::run(const GemmRequest& request) {
 
   GemmOutcome outcome;
   outcome.request = request;
-  outcome.plan = kernels::plan_gemm_f32(request.shape, request.tiles, request.dataflow, config);
+  outcome.plan =
+      kernels::plan_gemm_f32(request.shape, request.tiles, request.sequence.dataflow, config, request.sequence.variant);
   const sim::ClusterOptions options{.depth = request.depth, .memo = request.memo, .poison = true};
   if (m_cluster) {
     m_cluster->reset(config, options);
@@ -133,12 +135,29 @@ const char* to_string(kernels::GemmDataflow dataflow) {
 
 const char* to_string(sim::Depth depth) { return depth == sim::Depth::functional ? "functional" : "timing"; }
 
-kernels::GemmDataflow parse_dataflow(const std::string& name) {
-  for (auto dataflow :
-       {kernels::GemmDataflow::automatic, kernels::GemmDataflow::large_m, kernels::GemmDataflow::small_m}) {
-    if (name == to_string(dataflow)) return dataflow;
+const char* to_string(kernels::GemmVariant variant) { return variant == kernels::GemmVariant::best ? "best" : "paper"; }
+
+GemmSequence parse_sequence(const std::string& words) {
+  GemmSequence sequence;
+  for (std::size_t at = 0; at <= words.size();) {
+    const std::size_t comma = std::min(words.find(',', at), words.size());
+    const std::string word = words.substr(at, comma - at);
+    at = comma + 1;
+    bool known = false;
+    for (auto variant : {kernels::GemmVariant::best, kernels::GemmVariant::paper}) {
+      if (word == to_string(variant)) sequence.variant = variant, known = true;
+    }
+    for (auto dataflow :
+         {kernels::GemmDataflow::automatic, kernels::GemmDataflow::large_m, kernels::GemmDataflow::small_m}) {
+      if (word == to_string(dataflow)) sequence.dataflow = dataflow, known = true;
+    }
+    if (known) continue;
+    static constexpr std::array<std::string_view, 5> k_words = {"best", "paper", "automatic", "large_m", "small_m"};
+    throw UsageError(
+        fmt::format("unknown variant '{}' of gemm{}; known: best or paper, and automatic, large_m or small_m", word,
+                    isa::did_you_mean(word, k_words)));
   }
-  throw UsageError(fmt::format("unknown variant '{}' of gemm; known: automatic, large_m, small_m", name));
+  return sequence;
 }
 
 sim::Depth parse_depth(const std::string& name) {

@@ -16,9 +16,15 @@
 
 namespace mtsim::scenarios {
 
+/// How an operator goes about it: what --variant chooses.
+struct GemmSequence {
+  kernels::GemmDataflow dataflow = kernels::GemmDataflow::automatic;
+  kernels::GemmVariant variant = kernels::GemmVariant::best;
+};
+
 struct GemmRequest {
   kernels::GemmShape shape;
-  kernels::GemmDataflow dataflow = kernels::GemmDataflow::automatic;
+  GemmSequence sequence;
   kernels::GemmTiles tiles;
   sim::Depth depth = sim::Depth::timing;
   bool memo = true;        // false: every packet is executed, nothing comes from the memo
@@ -63,9 +69,12 @@ class GemmRunner {
 
 /// "large_m", "small_m", "automatic".
 const char* to_string(kernels::GemmDataflow dataflow);
+/// "best", "paper".
+const char* to_string(kernels::GemmVariant variant);
 const char* to_string(sim::Depth depth);
-/// UsageError with the known names.
-kernels::GemmDataflow parse_dataflow(const std::string& name);
+/// One word for the variant, the dataflow or both: "paper", "small_m", "paper,large_m"; what is not named keeps its
+/// default. UsageError with the known words.
+GemmSequence parse_sequence(const std::string& words);
 sim::Depth parse_depth(const std::string& name);
 /// UsageError unless `dtype` is one the operator has.
 void require_gemm_dtype(const std::string& dtype);

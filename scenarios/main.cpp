@@ -16,9 +16,6 @@
 #include "sim/config/yaml.h"
 #include "sim/dsp.h"
 
-// libsystemc brings a main of its own, which ours replaces, and asks for this; nobody calls it.
-extern "C" int sc_main(int, char*[]) { return 0; }
-
 namespace mtsim::scenarios {
 
 namespace {

@@ -81,7 +81,8 @@ Json gemm_json(const GemmOutcome& outcome, const sim::Machine& machine) {
   json["op"] = "gemm";
   json["shape"] = {{"m", plan.shape.m}, {"n", plan.shape.n}, {"k", plan.shape.k}};
   json["dtype"] = "f32";
-  json["variant"] = to_string(plan.dataflow);
+  json["variant"] = to_string(plan.variant);
+  json["dataflow"] = to_string(plan.dataflow);
   json["tile"] = tiles_json(plan.tiles);
   json["memory"] = {
       {"m2", plan.m2}, {"sm_bytes", plan.sm_bytes}, {"am_bytes", plan.am_bytes}, {"gsm_bytes", plan.gsm_bytes}};
@@ -132,9 +133,9 @@ std::string gemm_text(const GemmOutcome& outcome, const sim::Machine& machine) {
   const auto& plan = outcome.plan;
   const auto& launch = outcome.launch;
   std::string out =
-      fmt::format("gemm f32  m={} n={} k={}  {}  tile mg={} kg={} k2={} n2={}  {} depth on {}\n", plan.shape.m,
-                  plan.shape.n, plan.shape.k, to_string(plan.dataflow), plan.tiles.mg, plan.tiles.kg, plan.tiles.k2,
-                  plan.tiles.n2, to_string(outcome.request.depth), machine.config().name);
+      fmt::format("gemm f32  m={} n={} k={}  {} {}  tile mg={} kg={} k2={} n2={}  {} depth on {}\n", plan.shape.m,
+                  plan.shape.n, plan.shape.k, to_string(plan.variant), to_string(plan.dataflow), plan.tiles.mg,
+                  plan.tiles.kg, plan.tiles.k2, plan.tiles.n2, to_string(outcome.request.depth), machine.config().name);
   if (launch.fault) out += "fault: " + launch.fault->str() + "\n";
   Table head({Align::left, Align::right, Align::left});
   head.add({"latency", fmt::format("{:.4f} ms", outcome.latency_ms),

@@ -42,23 +42,56 @@ Json cell_json(const CellResult& cell) {
   for (const auto& [metric, value] : cell.cell.paper) json["paper"][metric] = value;
   json["error_percent"] = Json::object();
   for (const auto& [metric, value] : cell.error_percent) json["error_percent"][metric] = value;
+  if (cell.beside) {
+    json["beside"] = {{"variant", to_string(cell.beside->plan.variant)},
+                      {"latency_ms", cell.beside->latency_ms},
+                      {"gmac_s", cell.beside->gmac_s},
+                      {"cycles", cell.beside->launch.cycles}};
+  }
   json["status"] = outcome.launch.fault ? "fault" : "done";
   json["findings"] = outcome.launch.findings.size();
   json["notes"] = cell.cell.notes;
   return json;
 }
 
-/// Lines about what went wrong in a cell; empty when nothing did.
-std::string trouble(const CellResult& cell) {
+/// Lines about what went wrong in a run; empty when nothing did.
+std::string trouble(const GemmOutcome& outcome) {
+  const std::string where = shape_text(outcome.plan.shape);
   std::string out;
-  const auto& launch = cell.outcome.launch;
-  if (launch.fault) out += fmt::format("{}: fault: {}\n", shape_text(cell.cell.shape), launch.fault->str());
-  for (const auto& f : launch.findings) {
-    out += fmt::format("{}: finding: {} (core {}, cycle {}): {}\n", shape_text(cell.cell.shape), f.kind, f.core,
-                       f.cycle, f.message);
+  if (outcome.launch.fault) out += fmt::format("{}: fault: {}\n", where, outcome.launch.fault->str());
+  for (const auto& f : outcome.launch.findings) {
+    out += fmt::format("{}: finding: {} (core {}, cycle {}): {}\n", where, f.kind, f.core, f.cycle, f.message);
   }
   return out;
 }
+
+/// The lines of one row of the paper's table: what the paper says, what is simulated, the signed error, the rate, and
+/// the variant beside it.
+class RowLines {
+ public:
+  RowLines(std::int64_t row, const GemmOutcome* beside) : m_paper{std::to_string(row), "paper"} {
+    if (beside != nullptr) m_beside = {"", to_string(beside->plan.variant)};
+  }
+
+  void add(const CellResult& cell) {
+    const auto reported = cell.cell.paper.find("latency_ms");
+    const auto miss = cell.error_percent.find("latency_ms");
+    m_paper.push_back(reported == cell.cell.paper.end() ? "-" : fmt::format("{:.2f}", reported->second));
+    m_simulated.push_back(fmt::format("{:.2f}", cell.metrics.at("latency_ms")));
+    m_error.push_back(miss == cell.error_percent.end() ? "-" : fmt::format("{:+.1f}", miss->second));
+    m_rate.push_back(fmt::format("{:.0f}", cell.metrics.at("gmac_s")));
+    if (cell.beside) m_beside.push_back(fmt::format("{:.2f}", cell.beside->latency_ms));
+  }
+
+  void add_to(Table& table) const {
+    for (const auto* line : {&m_paper, &m_simulated, &m_error, &m_rate}) table.add(*line);
+    if (!m_beside.empty()) table.add(m_beside);
+  }
+
+ private:
+  std::vector<std::string> m_paper, m_simulated = {"", "simulated"}, m_error = {"", "error %"}, m_rate = {"", "GMAC/s"};
+  std::vector<std::string> m_beside;
+};
 
 std::string fitted_numbers(const sim::Machine& machine) {
   std::vector<std::string> fitted;
@@ -77,6 +110,7 @@ Json scenario_json(const Scenario& scenario, const ScenarioResult& result, const
   json["scenario"] = scenario.path;
   json["operator"] = "gemm";
   json["dtype"] = scenario.dtype;
+  json["variant"] = to_string(scenario.sequence.variant);
   json["depth"] = to_string(scenario.depth);
   json["rows"] = axis_name(scenario.rows);
   json["columns"] = axis_name(scenario.columns);
@@ -104,9 +138,9 @@ std::string scenario_text(const Scenario& scenario, const ScenarioResult& result
   const auto& columns = values(scenario, scenario.columns);
   const auto third =
       static_cast<std::size_t>(k_axes - static_cast<int>(scenario.rows) - static_cast<int>(scenario.columns));
-  std::string out =
-      fmt::format("{}\n{} = {}, {}, {} depth; latency in ms, launch included\n\n", scenario.title, k_axis_names[third],
-                  scenario.grid[third].front(), scenario.dtype, to_string(scenario.depth));
+  std::string out = fmt::format("{}\n{} = {}, {}, variant {}, {} depth; latency in ms, launch included\n\n",
+                                scenario.title, k_axis_names[third], scenario.grid[third].front(), scenario.dtype,
+                                to_string(scenario.sequence.variant), to_string(scenario.depth));
   std::vector<Align> align(columns.size() + 2, Align::right);
   align[0] = align[1] = Align::left;
   std::vector<std::string> header = {axis_name(scenario.rows), axis_name(scenario.columns)};
@@ -114,18 +148,9 @@ std::string scenario_text(const Scenario& scenario, const ScenarioResult& result
   Table table(align, header);
   std::size_t at = 0;
   for (const std::int64_t row : values(scenario, scenario.rows)) {
-    std::vector<std::string> paper = {std::to_string(row), "paper"}, predicted = {"", "simulated"},
-                             error = {"", "error %"}, rate = {"", "GMAC/s"};
-    for (std::size_t c = 0; c < columns.size(); ++c, ++at) {
-      const CellResult& cell = result.cells[at];
-      const auto reported = cell.cell.paper.find("latency_ms");
-      const auto miss = cell.error_percent.find("latency_ms");
-      paper.push_back(reported == cell.cell.paper.end() ? "-" : fmt::format("{:.2f}", reported->second));
-      predicted.push_back(fmt::format("{:.2f}", cell.metrics.at("latency_ms")));
-      error.push_back(miss == cell.error_percent.end() ? "-" : fmt::format("{:+.1f}", miss->second));
-      rate.push_back(fmt::format("{:.0f}", cell.metrics.at("gmac_s")));
-    }
-    for (auto& line : {paper, predicted, error, rate}) table.add(line);
+    RowLines lines(row, result.cells[at].beside ? &*result.cells[at].beside : nullptr);
+    for (std::size_t c = 0; c < columns.size(); ++c) lines.add(result.cells[at++]);
+    lines.add_to(table);
   }
   out += table.text() + "\n";
   for (const auto& [metric, summary] : result.summary) {
@@ -136,7 +161,10 @@ std::string scenario_text(const Scenario& scenario, const ScenarioResult& result
   out +=
       fmt::format("machine {}; fitted: {}; all else is a prediction\n", machine.config().name, fitted_numbers(machine));
   for (const auto& note : scenario.notes) out += "note: " + note.text + "\n";
-  for (const auto& cell : result.cells) out += trouble(cell);
+  for (const auto& cell : result.cells) {
+    out += trouble(cell.outcome);
+    if (cell.beside) out += trouble(*cell.beside);
+  }
   out += fmt::format("host: {:.1f} s\n", result.wall_s);
   return out;
 }

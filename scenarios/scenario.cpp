@@ -189,7 +189,7 @@ std::vector<ScenarioCell> Scenario::cells() const {
 }
 
 std::vector<std::string_view> Scenario::keys() {
-  return {"m", "n", "k", "depth", "variant", "tile", "dtype", "machine"};
+  return {"m", "n", "k", "depth", "variant", "beside", "tile", "dtype", "machine"};
 }
 
 bool Scenario::set(const std::string& key, const std::string& value) {
@@ -206,7 +206,9 @@ bool Scenario::set(const std::string& key, const std::string& value) {
   if (key == "depth") {
     depth = parse_depth(value);
   } else if (key == "variant") {
-    dataflow = parse_dataflow(value);
+    sequence = parse_sequence(value);
+  } else if (key == "beside") {
+    beside = value == "none" ? std::nullopt : std::optional(parse_sequence(value));
   } else if (key == "tile") {
     tiles = kernels::parse_gemm_tiles(value);
   } else if (key == "dtype") {
@@ -242,7 +244,8 @@ Scenario load_scenario(const std::string& path) {
   root.require("dtype");
   read_word(root, "dtype", scenario.dtype, checked_dtype);
   read_word(root, "depth", scenario.depth, parse_depth);
-  read_word(root, "variant", scenario.dataflow, parse_dataflow);
+  read_word(root, "variant", scenario.sequence, parse_sequence);
+  read_word(root, "beside", scenario.beside, parse_sequence);
   read_word(root, "tile", scenario.tiles, kernels::parse_gemm_tiles);
   read_grid(root, scenario);
   read_paper(root, scenario);

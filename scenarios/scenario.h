@@ -47,7 +47,8 @@ struct Scenario {
   std::string machine;  // name or path
   std::string dtype;
   sim::Depth depth = sim::Depth::timing;
-  kernels::GemmDataflow dataflow = kernels::GemmDataflow::automatic;
+  GemmSequence sequence;               // compared with the paper
+  std::optional<GemmSequence> beside;  // simulated as well and shown beside it
   kernels::GemmTiles tiles;
   std::array<std::vector<std::int64_t>, k_axes> grid;
   Axis rows = Axis::m, columns = Axis::n;  // of the printed table; the third axis has one value
@@ -58,8 +59,8 @@ struct Scenario {
 
   /// Every cell of the grid, row by row.
   std::vector<ScenarioCell> cells() const;
-  /// Changes one key as --set does: an axis ("m", "[1024, 2048]" or "1024"), depth, variant, tile, dtype or machine.
-  /// Throws UsageError for a wrong value; false when `key` is no key of a scenario.
+  /// Changes one key as --set does: an axis ("m", "[1024, 2048]" or "1024"), depth, variant, beside, tile, dtype or
+  /// machine. Throws UsageError for a wrong value; false when `key` is no key of a scenario.
   bool set(const std::string& key, const std::string& value);
   static std::vector<std::string_view> keys();
 };

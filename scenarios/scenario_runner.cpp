@@ -8,7 +8,9 @@
 namespace mtsim::scenarios {
 
 bool ScenarioResult::passed() const {
-  return std::all_of(cells.begin(), cells.end(), [](const CellResult& cell) { return cell.outcome.passed(); });
+  return std::all_of(cells.begin(), cells.end(), [](const CellResult& cell) {
+    return cell.outcome.passed() && (!cell.beside || cell.beside->passed());
+  });
 }
 
 ScenarioResult run_scenario(const Scenario& scenario, GemmRunner& runner, const std::function<void()>& on_cell) {
@@ -16,8 +18,14 @@ ScenarioResult run_scenario(const Scenario& scenario, GemmRunner& runner, const 
   ScenarioResult result;
   for (ScenarioCell& cell : scenario.cells()) {
     CellResult done;
-    done.outcome = runner.run(
-        {.shape = cell.shape, .dataflow = scenario.dataflow, .tiles = scenario.tiles, .depth = scenario.depth});
+    const GemmRequest request{
+        .shape = cell.shape, .sequence = scenario.sequence, .tiles = scenario.tiles, .depth = scenario.depth};
+    done.outcome = runner.run(request);
+    if (scenario.beside) {
+      GemmRequest other = request;
+      other.sequence = *scenario.beside;
+      done.beside = runner.run(other);
+    }
     done.metrics = {{"latency_ms", done.outcome.latency_ms}, {"gmac_s", done.outcome.gmac_s}};
     for (const auto& [metric, paper] : cell.paper) {
       const double error = 100 * (done.metrics.at(metric) / paper - 1);

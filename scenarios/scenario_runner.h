@@ -17,6 +17,7 @@ namespace mtsim::scenarios {
 struct CellResult {
   ScenarioCell cell;
   GemmOutcome outcome;
+  std::optional<GemmOutcome> beside;            // of the scenario's second variant
   std::map<std::string, double> metrics;        // every metric, as simulated
   std::map<std::string, double> error_percent;  // signed, for the metrics the paper has
 };
