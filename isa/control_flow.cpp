@@ -24,7 +24,7 @@ int target_of(const Instruction& branch) {
 }  // namespace
 
 ControlFlow::ControlFlow(const Program& program, const Latencies& latencies, const std::vector<int>& entries)
-    : m_program(program), m_states_of(program.packets.size()) {
+    : m_states_of(program.packets.size()) {
   const int packet_count = static_cast<int>(program.packets.size());
   std::map<std::tuple<int, int, int>, int> index;
   std::vector<int> pending;

@@ -41,7 +41,6 @@ class ControlFlow {
   void walk(int packet, int horizon, const std::function<bool(int, int)>& visit) const;
 
  private:
-  const Program& m_program;
   std::vector<State> m_states;
   std::vector<std::vector<Edge>> m_successors;
   std::vector<std::vector<int>> m_states_of;

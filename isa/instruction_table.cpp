@@ -33,12 +33,9 @@ bool is_address_arithmetic(Mnemonic mnemonic) { return mnemonic == Mnemonic::SAD
 
 const char* to_string(Grade grade) {
   switch (grade) {
-    case Grade::paper:
-      return "paper";
-    case Grade::published:
-      return "published";
-    case Grade::assumed:
-      return "assumed";
+    case Grade::paper: return "paper";
+    case Grade::published: return "published";
+    case Grade::assumed: return "assumed";
   }
   return "?";
 }
@@ -68,44 +65,33 @@ bool is_memory(Format format) { return is_load(format) || is_store(format); }
 int access_bytes(const Row& row) {
   switch (row.semantics) {
     case Semantics::load_vector:
-    case Semantics::store_vector:
-      return k_vector_bytes;
+    case Semantics::store_vector: return k_vector_bytes;
     case Semantics::load_vector2:
-    case Semantics::store_vector2:
-      return 2 * k_vector_bytes;
+    case Semantics::store_vector2: return 2 * k_vector_bytes;
     // The pair 0M16/1M16 interleaves four rows of 16 lanes: each touches its own half of 512 bytes.
     case Semantics::store_m16_0:
-    case Semantics::store_m16_1:
-      return 4 * k_vector_bytes;
+    case Semantics::store_m16_1: return 4 * k_vector_bytes;
     case Semantics::load_scalar4:
-    case Semantics::store_scalar4:
-      return 4;
+    case Semantics::store_scalar4: return 4;
     case Semantics::load_scalar8:
-    case Semantics::store_scalar8:
-      return 8;
+    case Semantics::store_scalar8: return 8;
     case Semantics::load_scalar16:
-    case Semantics::store_scalar16:
-      return 16;
-    default:
-      return 0;
+    case Semantics::store_scalar16: return 16;
+    default: return 0;
   }
 }
 
 int index_unit(const Row& row) {
   switch (row.format) {
     case Format::MV:
-    case Format::VM:
-      return 8;
+    case Format::VM: return 8;
     case Format::MVV:
-    case Format::VVM:
-      return 16;
+    case Format::VVM: return 16;
     case Format::MS:
     case Format::SM:
     case Format::MSS:
-    case Format::SSM:
-      return access_bytes(row);
-    default:
-      return 0;
+    case Format::SSM: return access_bytes(row);
+    default: return 0;
   }
 }
 
