@@ -5,7 +5,7 @@
 #include <tlm_utils/multi_passthrough_initiator_socket.h>
 
 #include <algorithm>
-#include <numeric>
+#include <utility>
 
 #include "sim/core.h"
 #include "sim/time.h"
@@ -119,11 +119,14 @@ struct Cluster::Impl {
     return memory;
   }
 
+  /// Sockets are connected and every thread has reached its wait for a launch.
+  void elaborate() {
+    if (std::exchange(elaborated, true)) return;
+    sc_core::sc_start(sc_core::SC_ZERO_TIME);
+  }
+
   void run_until_idle() {
-    if (!elaborated) {
-      sc_core::sc_start(sc_core::SC_ZERO_TIME);  // every thread reaches its wait for a launch
-      elaborated = true;
-    }
+    elaborate();
     sc_core::sc_start();
   }
 
@@ -213,6 +216,7 @@ Pointer Cluster::gsm_malloc(std::int64_t bytes) {
 void Cluster::write(Pointer destination, std::span<const std::byte> data) {
   Memory& memory = m_impl->checked_range("write", destination, data.size());
   if (depth() == Depth::timing) return;
+  m_impl->elaborate();
   // A TLM write payload only reads through its data pointer, which is not const by type.
   m_impl->top.host.access(memory, destination.offset, const_cast<std::byte*>(data.data()), data.size(),
                           tlm::TLM_WRITE_COMMAND);
@@ -221,6 +225,7 @@ void Cluster::write(Pointer destination, std::span<const std::byte> data) {
 void Cluster::read(Pointer source, std::span<std::byte> data) const {
   Memory& memory = m_impl->checked_range("read", source, data.size());
   if (depth() == Depth::timing) return;
+  m_impl->elaborate();
   m_impl->top.host.access(memory, source.offset, data.data(), data.size(), tlm::TLM_READ_COMMAND);
 }
 
