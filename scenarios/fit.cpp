@@ -14,10 +14,11 @@ namespace mtsim::scenarios {
 
 namespace {
 
-constexpr double k_first_step = 0.25;     // of a range
-constexpr double k_smallest_step = 0.02;  // of a range: finer than the table's own noise
-constexpr int k_sensitivity_steps = 3;    // outward evaluations a side
-constexpr int k_significant_digits = 3;   // fitted values are written with no more
+constexpr double k_first_step = 0.25;           // of a range
+constexpr double k_smallest_step = 0.05;        // of a range: finer than the table's own noise
+constexpr double k_sensitivity_step = 0.125;    // of a range; doubles outward
+constexpr double k_worthwhile_percent = 0.005;  // a smaller gain does not move the search
+constexpr int k_significant_digits = 3;         // fitted values are written with no more
 
 double rounded(double value) {
   const double scale = std::pow(10.0, k_significant_digits - 1 - std::floor(std::log10(std::abs(value))));
@@ -87,13 +88,16 @@ class Objective {
 
 /// Hooke and Jeeves: explore along each axis, follow the direction that helped, halve the steps when nothing does.
 std::vector<double> pattern_search(Objective& objective, const std::vector<FitParameter>& parameters) {
+  auto better = [&objective](const std::vector<double>& a, const std::vector<double>& b) {
+    return objective(a) < objective(b) - k_worthwhile_percent;
+  };
   auto explore = [&](std::vector<double> point, double step) {
     for (std::size_t i = 0; i < point.size(); ++i) {
       for (const double sign : {1.0, -1.0}) {
         std::vector<double> next = point;
         next[i] += sign * step * (parameters[i].high - parameters[i].low);
         next = objective.feasible(next);
-        if (objective(next) < objective(point)) {
+        if (better(next, point)) {
           point = next;
           break;
         }
@@ -105,12 +109,12 @@ std::vector<double> pattern_search(Objective& objective, const std::vector<FitPa
   for (const auto& p : parameters) best.push_back((p.low + p.high) / 2);
   best = objective.feasible(best);
   for (double step = k_first_step; step >= k_smallest_step; step /= 2) {
-    for (std::vector<double> next = explore(best, step); objective(next) < objective(best);) {
+    for (std::vector<double> next = explore(best, step); better(next, best);) {
       std::vector<double> ahead = next;
       for (std::size_t i = 0; i < ahead.size(); ++i) ahead[i] += next[i] - best[i];
       ahead = objective.feasible(ahead);
       best = next;
-      next = objective(ahead) < objective(best) ? ahead : best;
+      next = better(ahead, best) ? ahead : best;
     }
   }
   return best;
@@ -122,18 +126,16 @@ double tolerable(Objective& objective, const std::vector<double>& best, const Fi
                  double sign) {
   const double limit = objective(best) + k_fit_tolerance_percent;
   double inside = best[i], inside_error = objective(best);
-  double step = k_smallest_step * (p.high - p.low);
-  for (int n = 0; n < k_sensitivity_steps; ++n, step *= 2) {
+  for (double step = k_sensitivity_step * (p.high - p.low);; step *= 2) {
     std::vector<double> point = best;
     point[i] = inside + sign * step;
     point = objective.feasible(point);
-    if (point[i] == inside) break;  // the end of the range
+    if (point[i] == inside) return inside;  // the end of the range
     const double error = objective(point);
     if (error > limit) return inside + (point[i] - inside) * (limit - inside_error) / (error - inside_error);
     inside = point[i];
     inside_error = error;
   }
-  return inside;
 }
 
 }  // namespace
