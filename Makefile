@@ -49,14 +49,14 @@ bench: $(BUILD)/build.ninja ## speed of the simulator on this host, beside its y
 	$(BUILD)/mtsim_bench
 
 fit: build ## fit the fitted numbers of sim/machines/mt3000.yaml to Table VIII (FP32) and write them there
-	$(BUILD)/mtsim run scenarios/paper/table_viii.yaml --fit
+	$(BUILD)/mtsim fit scenarios/paper/table_viii.yaml --write sim/machines/mt3000.yaml
 
 regress: $(BUILD)/build.ninja ## compare the cycles of every kernel with its golden file
-	cmake --build $(BUILD)
+	cmake --build $(BUILD) --target test_kernels
 	ctest --test-dir $(BUILD) --output-on-failure --label-regex regress
 
 regress-update: $(BUILD)/build.ninja ## rewrite the golden files; review the diff
-	cmake --build $(BUILD)
+	cmake --build $(BUILD) --target test_kernels
 	MTSIM_REGRESS_UPDATE=1 ctest --test-dir $(BUILD) --output-on-failure --label-regex regress
 	git diff --stat -- tests
 
