@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "scenarios/report.h"
 #include "scenarios/table.h"
@@ -69,28 +70,36 @@ std::string trouble(const GemmOutcome& outcome) {
 /// the variant beside it.
 class RowLines {
  public:
-  RowLines(std::int64_t row, const GemmOutcome* beside) : m_paper{std::to_string(row), "paper"} {
-    if (beside != nullptr) m_beside = {"", to_string(beside->plan.variant)};
-  }
-
   void add(const CellResult& cell) {
     const auto reported = cell.cell.paper.find("latency_ms");
     const auto miss = cell.error_percent.find("latency_ms");
+    m_has_paper |= reported != cell.cell.paper.end();
     m_paper.push_back(reported == cell.cell.paper.end() ? "-" : fmt::format("{:.2f}", reported->second));
     m_simulated.push_back(fmt::format("{:.2f}", cell.metrics.at("latency_ms")));
     m_error.push_back(miss == cell.error_percent.end() ? "-" : fmt::format("{:+.1f}", miss->second));
     m_rate.push_back(fmt::format("{:.0f}", cell.metrics.at("gmac_s")));
-    if (cell.beside) m_beside.push_back(fmt::format("{:.2f}", cell.beside->latency_ms));
+    if (!cell.beside) return;
+    m_beside_name = to_string(cell.beside->plan.variant);
+    m_beside.push_back(fmt::format("{:.2f}", cell.beside->latency_ms));
   }
 
-  void add_to(Table& table) const {
-    for (const auto* line : {&m_paper, &m_simulated, &m_error, &m_rate}) table.add(*line);
-    if (!m_beside.empty()) table.add(m_beside);
+  void add_to(Table& table, std::int64_t row) const {
+    std::string label = std::to_string(row);
+    auto line = [&](const std::string& name, std::vector<std::string> cells) {
+      cells.insert(cells.begin(), {std::exchange(label, ""), name});
+      table.add(std::move(cells));
+    };
+    if (m_has_paper) line("paper", m_paper);
+    line("simulated", m_simulated);
+    if (m_has_paper) line("error %", m_error);
+    line("GMAC/s", m_rate);
+    if (!m_beside.empty()) line(m_beside_name, m_beside);
   }
 
  private:
-  std::vector<std::string> m_paper, m_simulated = {"", "simulated"}, m_error = {"", "error %"}, m_rate = {"", "GMAC/s"};
-  std::vector<std::string> m_beside;
+  std::vector<std::string> m_paper, m_simulated, m_error, m_rate, m_beside;
+  std::string m_beside_name;
+  bool m_has_paper = false;
 };
 
 std::string fitted_numbers(const sim::Machine& machine) {
@@ -148,9 +157,9 @@ std::string scenario_text(const Scenario& scenario, const ScenarioResult& result
   Table table(align, header);
   std::size_t at = 0;
   for (const std::int64_t row : values(scenario, scenario.rows)) {
-    RowLines lines(row, result.cells[at].beside ? &*result.cells[at].beside : nullptr);
+    RowLines lines;
     for (std::size_t c = 0; c < columns.size(); ++c) lines.add(result.cells[at++]);
-    lines.add_to(table);
+    lines.add_to(table, row);
   }
   out += table.text() + "\n";
   for (const auto& [metric, summary] : result.summary) {
