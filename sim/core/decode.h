@@ -82,7 +82,9 @@ struct Context {
   // Plain arrays: the handlers of different host levels must share no inline function, not even std::array's.
   CoreMemorySpan memory[2];
   std::int64_t cycle = 0;
-  std::int64_t branch_at = INT64_MAX;  // cycle at which the pending taken branch takes effect
+  std::int64_t cycle_limit = INT64_MAX;
+  std::int64_t branch_at = INT64_MAX;   // cycle at which the pending taken branch takes effect
+  std::int64_t next_event = INT64_MAX;  // the earlier of the two: all the loop has to compare with
   std::int64_t branch_target = 0;
   const Handler* handlers = nullptr;
   AccessLog* log = nullptr;
@@ -94,16 +96,33 @@ struct Context {
 
 inline constexpr std::int64_t k_return_target = -1;
 
-// One table a host level, same order.
-extern const Handler k_handlers_baseline[k_handler_count];
-extern const Handler k_handlers_avx2[k_handler_count];
-extern const Handler k_handlers_avx512[k_handler_count];
+// How a run of packets ended; the caller turns it into a RunResult.
+enum class LoopEnd : std::uint8_t { returned, limit, fault };
 
 struct DecodedPacket {
   std::uint32_t first = 0;  // micro-operations [first, last)
   std::uint32_t last = 0;
   std::int32_t cycles = 1;
 };
+
+// What the loop runs: plain pointers into a DecodedProgram.
+struct PacketStream {
+  const DecodedPacket* packets = nullptr;
+  const MicroOp* operations = nullptr;
+  std::int64_t packet_count = 0;
+};
+
+// The code of one host level. `loop` issues packets from `*pc` until the program returns, faults or reaches the cycle
+// limit, counts the issues of each packet, and leaves the packet it stopped at in `*pc`. It calls Context::handlers,
+// normally `handlers`; profile() puts its own there.
+struct HostCode {
+  const Handler* handlers;
+  LoopEnd (*loop)(Context& context, const PacketStream& stream, std::int64_t* counts, std::int64_t* pc);
+};
+extern const HostCode k_host_baseline;
+extern const HostCode k_host_avx2;
+extern const HostCode k_host_avx512;
+const HostCode& host_code(HostLevel level);
 
 struct DecodedProgram::Impl {
   isa::Program program;
@@ -121,8 +140,9 @@ struct DecodeOptions {
 std::unique_ptr<DecodedProgram::Impl> decode(const isa::Program& program, const isa::Latencies& latencies,
                                              const DecodeOptions& options = {});
 
-// The interpreter loop, shared by Executor and profile(). The ring's storage is sized for `program` by the caller.
-RunResult interpret(Context& context, const DecodedProgram::Impl& program, const RunOptions& options);
+// One run, shared by Executor and profile(). The ring's storage is sized for `program` by the caller.
+RunResult interpret(Context& context, const HostCode& code, const DecodedProgram::Impl& program,
+                    const RunOptions& options);
 
 // Storage behind Context::ring.
 class RingStorage {

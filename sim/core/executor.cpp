@@ -12,30 +12,6 @@
 namespace mtsim::sim {
 namespace {
 
-const Handler* handlers_of(HostLevel level) {
-  switch (level) {
-    case HostLevel::avx512: return k_handlers_avx512;
-    case HostLevel::avx2: return k_handlers_avx2;
-    case HostLevel::baseline: break;
-  }
-  return k_handlers_baseline;
-}
-
-// Results whose latency is over become visible.
-inline void land(Context& context) {
-  LandingSlot& slot = context.ring[context.cycle & (k_ring_slots - 1)];
-  if ((slot.vectors | slot.scalars) == 0) return;
-  auto* base = reinterpret_cast<std::byte*>(&context);
-  for (std::uint32_t i = 0; i < slot.vectors; ++i) {
-    std::memcpy(base + slot.vector[i].destination, &slot.vector[i].value, isa::k_vector_bytes);
-  }
-  for (std::uint32_t i = 0; i < slot.scalars; ++i) {
-    std::memcpy(base + slot.scalar[i].destination, &slot.scalar[i].value, 8);
-  }
-  slot.vectors = 0;
-  slot.scalars = 0;
-}
-
 std::string describe_access(const Context& context, const isa::Instruction& instruction) {
   const bool vector_side = instruction.row->units == isa::units::VLDST;
   const auto& memory = context.memory[static_cast<int>(vector_side ? CoreMemory::am : CoreMemory::sm)];
@@ -146,64 +122,30 @@ void RingStorage::fit(Context& context, const DecodedProgram::Impl& program) {
   }
 }
 
-RunResult interpret(Context& context, const DecodedProgram::Impl& program, const RunOptions& options) {
+RunResult interpret(Context& context, const HostCode& code, const DecodedProgram::Impl& program,
+                    const RunOptions& options) {
   RunResult result;
   std::vector<std::int64_t> counts(program.packets.size(), 0);
-  const DecodedPacket* packets = program.packets.data();
-  const MicroOp* operations = program.operations.data();
-  const auto packet_count = static_cast<std::int64_t>(program.packets.size());
-  const Handler* handlers = context.handlers;
   std::int64_t pc = program.program.entry(options.entry);
-
   context.cycle = 0;
+  context.cycle_limit = options.max_cycles;
   context.branch_at = INT64_MAX;
+  context.next_event = options.max_cycles;
   context.fault = FaultKind::none;
   context.fault_instruction = 0;
-  const auto stop = [&](RunStatus status) {
-    result.status = status;
-    if (status == RunStatus::fault) result.fault = make_fault(context, program.program, static_cast<int>(pc), options);
-  };
 
-  while (true) {
-    land(context);
-    if (context.cycle >= context.branch_at) {
-      context.branch_at = INT64_MAX;
-      pc = context.branch_target;
-      if (pc == k_return_target) {
-        stop(RunStatus::done);
-        break;
-      }
-    }
-    if (context.cycle >= options.max_cycles) {
-      stop(RunStatus::max_cycles);
+  const PacketStream stream{program.packets.data(), program.operations.data(),
+                            static_cast<std::int64_t>(program.packets.size())};
+  switch (code.loop(context, stream, counts.data(), &pc)) {
+    case LoopEnd::returned: result.status = RunStatus::done; break;
+    case LoopEnd::limit: result.status = RunStatus::max_cycles; break;
+    case LoopEnd::fault:
+      result.status = RunStatus::fault;
+      result.fault = make_fault(context, program.program, static_cast<int>(pc), options);
+      if (context.fault != FaultKind::end_of_program) ++context.cycle;  // the faulting packet did issue
       break;
-    }
-    if (pc >= packet_count) [[unlikely]] {
-      context.fault = FaultKind::end_of_program;
-      stop(RunStatus::fault);
-      break;
-    }
-    const DecodedPacket packet = packets[pc];
-    ++counts[pc];
-    for (const MicroOp *op = operations + packet.first, *end = operations + packet.last; op != end; ++op) {
-      handlers[op->code](context, *op);
-    }
-    if (context.fault != FaultKind::none) [[unlikely]] {
-      stop(RunStatus::fault);
-      ++context.cycle;  // the faulting packet did issue
-      break;
-    }
-    ++pc;
-    ++context.cycle;
-    // The rest of an SNOP: results land in it, and a taken branch or the cycle limit cuts it.
-    for (int idle = 1; idle < packet.cycles && context.cycle < context.branch_at && context.cycle < options.max_cycles;
-         ++idle) {
-      land(context);
-      ++context.cycle;
-    }
   }
   result.cycles = context.cycle;
-  for (int i = 0; i < k_ring_slots; ++i, ++context.cycle) land(context);
   summarise(program, counts, result);
   if (options.packet_counts != nullptr) *options.packet_counts = std::move(counts);
   return result;
@@ -212,13 +154,15 @@ RunResult interpret(Context& context, const DecodedProgram::Impl& program, const
 struct Executor::Impl {
   Context context;
   RingStorage ring;
+  const HostCode* code = nullptr;
 };
 
 Executor::Executor(std::span<std::byte> sm, std::span<std::byte> am, HostLevel level)
     : m_impl(std::make_unique<Impl>()) {
   m_impl->context.memory[static_cast<int>(CoreMemory::sm)] = {sm.data(), sm.size()};
   m_impl->context.memory[static_cast<int>(CoreMemory::am)] = {am.data(), am.size()};
-  m_impl->context.handlers = handlers_of(level);
+  m_impl->code = &host_code(level);
+  m_impl->context.handlers = m_impl->code->handlers;
   m_impl->context.registers.r[isa::k_return_register.index] = k_return_address;
 }
 
@@ -230,7 +174,7 @@ const RegisterState& Executor::registers() const { return m_impl->context.regist
 
 RunResult Executor::run(const DecodedProgram& program, const RunOptions& options) {
   m_impl->ring.fit(m_impl->context, program.impl());
-  return interpret(m_impl->context, program.impl(), options);
+  return interpret(m_impl->context, *m_impl->code, program.impl(), options);
 }
 
 }  // namespace mtsim::sim

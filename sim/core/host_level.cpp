@@ -28,6 +28,15 @@ std::vector<HostLevel> supported_host_levels() {
   return levels;
 }
 
+const HostCode& host_code(HostLevel level) {
+  switch (level) {
+    case HostLevel::avx512: return k_host_avx512;
+    case HostLevel::avx2: return k_host_avx2;
+    case HostLevel::baseline: break;
+  }
+  return k_host_baseline;
+}
+
 HostLevel best_host_level() {
   static const HostLevel level = [] {
     const auto levels = supported_host_levels();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/core/decode.h"
 
-#define MTSIM_HANDLER_TABLE k_handlers_baseline
+#define MTSIM_HOST_CODE k_host_baseline
+#define MTSIM_LEAVE_HOST_CODE static_cast<void>(0)
 #include "sim/core/ops.inc"

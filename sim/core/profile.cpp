@@ -67,7 +67,7 @@ constexpr Handler handler_without_data(isa::Format format, Handler scalar) {
 const Handler* handlers_without_data() {
   static const auto table = [] {
     std::array<Handler, k_handler_count> handlers;
-    std::copy(k_handlers_baseline, k_handlers_baseline + k_handler_count, handlers.begin());
+    std::copy_n(k_host_baseline.handlers, handlers.size(), handlers.begin());
 #define ROW(mnemonic, units, format, cycles, name, grade, source)                                  \
   for (int variant = 0; variant < k_variants; ++variant) {                                         \
     Handler& handler = handlers[static_cast<int>(isa::Mnemonic::mnemonic) * k_variants + variant]; \
@@ -106,7 +106,7 @@ KernelProfile profile(const DecodedProgram& program, std::span<const std::uint64
   }
   ring.fit(*context, program.impl());
   KernelProfile result;
-  result.result = interpret(*context, program.impl(), options);
+  result.result = interpret(*context, k_host_baseline, program.impl(), options);
   result.pointers = std::move(log.pointers);
   return result;
 }
