@@ -187,6 +187,14 @@ int execution_order(const Instruction& instruction) {
   return isa::is_load(instruction.row->format) ? 0 : isa::is_store(instruction.row->format) ? 1 : 2;
 }
 
+MicroOp closing(SpecialCode code, int packet, int cycles) {
+  MicroOp op;
+  op.code = code;
+  op.immediate = packet;
+  op.scale = cycles;
+  return op;
+}
+
 // Counts the results that wait, per latency, to bound what can land in one cycle.
 struct LandingBound {
   std::map<int, int> most;  // latency -> most results of one packet
@@ -212,19 +220,16 @@ std::unique_ptr<DecodedProgram::Impl> decode(const isa::Program& program, const 
 
   for (int p = 0; p < static_cast<int>(program.packets.size()); ++p) {
     const isa::Packet& packet = program.packets[p];
-    DecodedPacket out;
-    out.first = static_cast<std::uint32_t>(decoded->operations.size());
+    decoded->first.push_back(static_cast<std::uint32_t>(decoded->operations.size()));
     auto& issues = decoded->issues.emplace_back();
     issues.fill(0);
     if (!is_legal(packet)) {
       MicroOp illegal;
       illegal.code = k_illegal;
       decoded->operations.push_back(illegal);
-      out.last = out.first + 1;
-      decoded->packets.push_back(out);
+      decoded->operations.push_back(closing(k_end_of_packet, p, 1));
       continue;
     }
-    out.cycles = packet.cycles();
     std::vector<MicroOp> post_modifies;
     std::map<int, int> packet_vectors, packet_scalars;
     std::vector<int> order(packet.instructions.size());
@@ -260,11 +265,12 @@ std::unique_ptr<DecodedProgram::Impl> decode(const isa::Program& program, const 
       }
     }
     decoded->operations.insert(decoded->operations.end(), post_modifies.begin(), post_modifies.end());
-    out.last = static_cast<std::uint32_t>(decoded->operations.size());
-    decoded->packets.push_back(out);
+    decoded->operations.push_back(closing(k_end_of_packet, p, packet.cycles()));
     vectors.add(packet_vectors);
     scalars.add(packet_scalars);
   }
+  decoded->first.push_back(static_cast<std::uint32_t>(decoded->operations.size()));
+  decoded->operations.push_back(closing(k_end_of_program, static_cast<int>(program.packets.size()), 0));
   decoded->max_vector_landings = vectors.total();
   decoded->max_scalar_landings = scalars.total();
   return decoded;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the executor: micro-operations, the execution context, and the tables of handlers, one per host level.
+// Inside of the executor: micro-operations, the execution context, and the loops that run them, one per host level.
 #pragma once
 
 #include <array>
@@ -11,14 +11,10 @@
 
 namespace mtsim::sim {
 
-struct Context;
-struct MicroOp;
-using Handler = void (*)(Context&, const MicroOp&);
-
 // One instruction, decoded. Registers are byte offsets into Context, so that a handler finds an operand with one
 // addition.
 struct MicroOp {
-  std::uint16_t code = 0;  // index into the handler table
+  std::uint16_t code = 0;  // which label of the loop
   std::uint16_t a = 0, b = 0, c = 0, d = 0;
   std::uint8_t latency = 1;
   std::uint8_t memory = 0;      // CoreMemory index of a load or store
@@ -31,14 +27,16 @@ struct MicroOp {
   std::int64_t immediate = 0;     // value, byte displacement or branch target
 };
 
-// Handler codes: per mnemonic four variants, then the micro-operations that are no instruction of their own.
+// Codes: per mnemonic four variants, then the micro-operations that are no instruction of their own.
 inline constexpr int k_variants = 4;  // bit 0: result is written early, bit 1: first operand is immediate
 inline constexpr int k_mnemonic_count = static_cast<int>(isa::Mnemonic::SNOP) + 1;
 enum SpecialCode : std::uint16_t {
   k_post_modify = k_mnemonic_count * k_variants,  // + 1: written early
   k_predicated = k_post_modify + 2,
   k_illegal,
-  k_handler_count,
+  k_end_of_packet,   // immediate: packet index; scale: cycles of the packet
+  k_end_of_program,  // immediate: packet count
+  k_code_count,
 };
 constexpr std::uint16_t code_of(isa::Mnemonic mnemonic, bool early, bool immediate) {
   return static_cast<std::uint16_t>(static_cast<int>(mnemonic) * k_variants + (early ? 1 : 0) + (immediate ? 2 : 0));
@@ -63,7 +61,7 @@ struct LandingSlot {
 };
 
 inline constexpr int k_ring_slots = 64;
-static_assert(k_ring_slots > isa::k_max_latency);
+static_assert(k_ring_slots > isa::k_max_latency && k_ring_slots == 64);
 
 struct CoreMemorySpan {
   std::byte* data = nullptr;
@@ -86,11 +84,11 @@ struct Context {
   std::int64_t branch_at = INT64_MAX;   // cycle at which the pending taken branch takes effect
   std::int64_t next_event = INT64_MAX;  // the earlier of the two: all the loop has to compare with
   std::int64_t branch_target = 0;
-  const Handler* handlers = nullptr;
   AccessLog* log = nullptr;
   FaultKind fault = FaultKind::none;
   std::uint64_t fault_value = 0;  // address or branch target
   std::uint16_t fault_instruction = 0;
+  std::uint64_t landings = 0;  // bit i: ring[i] holds results
   LandingSlot ring[k_ring_slots];
 };
 
@@ -99,36 +97,26 @@ inline constexpr std::int64_t k_return_target = -1;
 // How a run of packets ended; the caller turns it into a RunResult.
 enum class LoopEnd : std::uint8_t { returned, limit, fault };
 
-struct DecodedPacket {
-  std::uint32_t first = 0;  // micro-operations [first, last)
-  std::uint32_t last = 0;
-  std::int32_t cycles = 1;
-};
-
 // What the loop runs: plain pointers into a DecodedProgram.
 struct PacketStream {
-  const DecodedPacket* packets = nullptr;
-  const MicroOp* operations = nullptr;
-  std::int64_t packet_count = 0;
+  const MicroOp* operations = nullptr;   // packet after packet, each closed by k_end_of_packet, all by k_end_of_program
+  const std::uint32_t* first = nullptr;  // of each packet, and of the end of the program
 };
 
-// The code of one host level. `loop` issues packets from `*pc` until the program returns, faults or reaches the cycle
-// limit, counts the issues of each packet, and leaves the packet it stopped at in `*pc`. It calls Context::handlers,
-// normally `handlers`; profile() puts its own there.
-struct HostCode {
-  const Handler* handlers;
-  LoopEnd (*loop)(Context& context, const PacketStream& stream, std::int64_t* counts, std::int64_t* pc);
-};
-extern const HostCode k_host_baseline;
-extern const HostCode k_host_avx2;
-extern const HostCode k_host_avx512;
-const HostCode& host_code(HostLevel level);
+// Issues packets from `*packet_index` until the program returns, faults (then `*packet_index` says where) or reaches
+// the cycle limit, and counts the issues of each packet.
+using Loop = LoopEnd (*)(Context& context, const PacketStream& stream, std::int64_t* counts,
+                         std::int64_t* packet_index);
+extern const Loop k_loop_baseline;
+extern const Loop k_loop_avx2;
+extern const Loop k_loop_avx512;
+Loop loop_of(HostLevel level);
 
 struct DecodedProgram::Impl {
   isa::Program program;
   isa::Latencies latencies;
   std::vector<MicroOp> operations;
-  std::vector<DecodedPacket> packets;
+  std::vector<std::uint32_t> first;  // micro-operation of each packet, and of the end of the program
   std::vector<std::array<std::uint8_t, isa::k_units>> issues;  // per packet
   int max_vector_landings = 0;  // results that can land in one cycle: bounds a LandingSlot
   int max_scalar_landings = 0;
@@ -141,8 +129,7 @@ std::unique_ptr<DecodedProgram::Impl> decode(const isa::Program& program, const 
                                              const DecodeOptions& options = {});
 
 // One run, shared by Executor and profile(). The ring's storage is sized for `program` by the caller.
-RunResult interpret(Context& context, const HostCode& code, const DecodedProgram::Impl& program,
-                    const RunOptions& options);
+RunResult interpret(Context& context, Loop loop, const DecodedProgram::Impl& program, const RunOptions& options);
 
 // Storage behind Context::ring.
 class RingStorage {

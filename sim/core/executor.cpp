@@ -122,10 +122,9 @@ void RingStorage::fit(Context& context, const DecodedProgram::Impl& program) {
   }
 }
 
-RunResult interpret(Context& context, const HostCode& code, const DecodedProgram::Impl& program,
-                    const RunOptions& options) {
+RunResult interpret(Context& context, Loop loop, const DecodedProgram::Impl& program, const RunOptions& options) {
   RunResult result;
-  std::vector<std::int64_t> counts(program.packets.size(), 0);
+  std::vector<std::int64_t> counts(program.program.packets.size(), 0);
   std::int64_t pc = program.program.entry(options.entry);
   context.cycle = 0;
   context.cycle_limit = options.max_cycles;
@@ -134,9 +133,8 @@ RunResult interpret(Context& context, const HostCode& code, const DecodedProgram
   context.fault = FaultKind::none;
   context.fault_instruction = 0;
 
-  const PacketStream stream{program.packets.data(), program.operations.data(),
-                            static_cast<std::int64_t>(program.packets.size())};
-  switch (code.loop(context, stream, counts.data(), &pc)) {
+  const PacketStream stream{program.operations.data(), program.first.data()};
+  switch (loop(context, stream, counts.data(), &pc)) {
     case LoopEnd::returned: result.status = RunStatus::done; break;
     case LoopEnd::limit: result.status = RunStatus::max_cycles; break;
     case LoopEnd::fault:
@@ -154,15 +152,14 @@ RunResult interpret(Context& context, const HostCode& code, const DecodedProgram
 struct Executor::Impl {
   Context context;
   RingStorage ring;
-  const HostCode* code = nullptr;
+  Loop loop = nullptr;
 };
 
 Executor::Executor(std::span<std::byte> sm, std::span<std::byte> am, HostLevel level)
     : m_impl(std::make_unique<Impl>()) {
   m_impl->context.memory[static_cast<int>(CoreMemory::sm)] = {sm.data(), sm.size()};
   m_impl->context.memory[static_cast<int>(CoreMemory::am)] = {am.data(), am.size()};
-  m_impl->code = &host_code(level);
-  m_impl->context.handlers = m_impl->code->handlers;
+  m_impl->loop = loop_of(level);
   m_impl->context.registers.r[isa::k_return_register.index] = k_return_address;
 }
 
@@ -174,7 +171,7 @@ const RegisterState& Executor::registers() const { return m_impl->context.regist
 
 RunResult Executor::run(const DecodedProgram& program, const RunOptions& options) {
   m_impl->ring.fit(m_impl->context, program.impl());
-  return interpret(m_impl->context, *m_impl->code, program.impl(), options);
+  return interpret(m_impl->context, m_impl->loop, program.impl(), options);
 }
 
 }  // namespace mtsim::sim

@@ -28,13 +28,13 @@ std::vector<HostLevel> supported_host_levels() {
   return levels;
 }
 
-const HostCode& host_code(HostLevel level) {
+Loop loop_of(HostLevel level) {
   switch (level) {
-    case HostLevel::avx512: return k_host_avx512;
-    case HostLevel::avx2: return k_host_avx2;
+    case HostLevel::avx512: return k_loop_avx512;
+    case HostLevel::avx2: return k_loop_avx2;
     case HostLevel::baseline: break;
   }
-  return k_host_baseline;
+  return k_loop_baseline;
 }
 
 HostLevel best_host_level() {

@@ -71,7 +71,6 @@ Outcome outcome_of(const isa::Program& program, bool early_writes) {
   Context context;
   context.memory[0] = {core.sm.data(), core.sm.size()};
   context.memory[1] = {core.am.data(), core.am.size()};
-  context.handlers = k_host_baseline.handlers;
   context.registers.r[63] = k_return_address;
   context.registers.r[1] = 1;
   for (int i = 10; i < 15; ++i) context.registers.r[i] = 1000 + i;
@@ -79,7 +78,7 @@ Outcome outcome_of(const isa::Program& program, bool early_writes) {
   RingStorage ring;
   ring.fit(context, *decoded);
   Outcome outcome;
-  outcome.result = interpret(context, k_host_baseline, *decoded, {.entry = "", .max_cycles = 10'000});
+  outcome.result = interpret(context, k_loop_baseline, *decoded, {.entry = "", .max_cycles = 10'000});
   outcome.registers = context.registers;
   outcome.am = core.am;
   return outcome;
