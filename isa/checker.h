@@ -21,4 +21,8 @@ std::vector<std::string> assumed_shapes(const Program& program);
 /// Otherwise *why says which predicate depends on what, with its place.
 bool timing_is_static(const Program& program, std::string* why = nullptr);
 
+/// True when every address derives from immediates, counts and pointer parameters, so that what a call touches is known
+/// without data. Otherwise *why as above.
+bool footprint_is_static(const Program& program, std::string* why = nullptr);
+
 }  // namespace mtsim::isa

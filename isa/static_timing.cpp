@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proof behind the memo of the timing depth: no branch of the program can depend on data.
+// The proofs behind the memo of the timing depth: no branch, and no address, of the program can depend on data.
 #include <fmt/format.h>
 
 #include <array>
@@ -14,19 +14,24 @@
 namespace mtsim::isa {
 namespace {
 
-// Flow-insensitive: a register is tainted when any of its writes is, or when a caller's value that is no count can
-// reach a read that matters. Only registers that can influence a branch are looked at (the slice).
+// What must not depend on data: branch conditions, or the addresses of loads and stores.
+enum class Sink : std::uint8_t { branches, addresses };
+
+// Flow-insensitive: a register is tainted when any of its writes is, or when a caller's value of the wrong kind can
+// reach a read that matters. Only registers that can influence a sink are looked at (the slice).
 class TaintAnalysis {
  public:
-  explicit TaintAnalysis(const Program& program)
-      : m_program(program), m_flow(program, program.scheduled_for, default_entries(program)) {}
+  TaintAnalysis(const Program& program, Sink sink)
+      : m_program(program), m_sink(sink), m_flow(program, program.scheduled_for, default_entries(program)) {}
 
   std::optional<std::string> find_dependence() {
-    if (auto found = register_branch()) return found;
+    if (m_sink == Sink::branches) {
+      if (auto found = register_branch()) return found;
+    }
     build_slice();
     seed();
     propagate();
-    return tainted_branch();
+    return tainted_sink();
   }
 
  private:
@@ -55,6 +60,25 @@ class TaintAnalysis {
     return all;
   }
 
+  // The registers of the instruction that must not depend on data.
+  std::vector<Register> sink_reads(const Instruction& instruction) const {
+    std::vector<Register> all;
+    const bool memory = is_memory(instruction.row->format);
+    if (m_sink == Sink::branches ? instruction.row->id != Mnemonic::SBR : !memory) return all;
+    if (instruction.predicate) all.push_back(instruction.predicate->reg);
+    for (const Operand& operand : instruction.operands) {
+      const auto* address = std::get_if<MemoryOperand>(&operand);
+      if (address == nullptr) continue;
+      all.push_back(address->base);
+      if (address->offset) all.push_back(*address->offset);
+    }
+    return all;
+  }
+
+  bool may_steer(ParameterKind kind) const {
+    return kind == ParameterKind::count || (m_sink == Sink::addresses && kind != ParameterKind::value);
+  }
+
   static bool is_loaded(const Instruction& instruction, const Write& write) {
     return is_load(instruction.row->format) && !write.post_modify;
   }
@@ -73,8 +97,7 @@ class TaintAnalysis {
 
   void build_slice() {
     for_each_instruction([&](int, const Instruction& instruction) {
-      if (instruction.row->id == Mnemonic::SBR && instruction.predicate)
-        m_slice.insert(instruction.predicate->reg.flat());
+      for (const Register reg : sink_reads(instruction)) m_slice.insert(reg.flat());
     });
     for (std::size_t before = 0; before != m_slice.size();) {
       before = m_slice.size();
@@ -89,8 +112,7 @@ class TaintAnalysis {
 
   // Registers of the slice that this instruction reads for the slice's sake.
   std::vector<Register> slice_reads(const Instruction& instruction) const {
-    std::vector<Register> all;
-    if (instruction.row->id == Mnemonic::SBR && instruction.predicate) all.push_back(instruction.predicate->reg);
+    std::vector<Register> all = sink_reads(instruction);
     for (const Write& write : writes(instruction, m_program.scheduled_for)) {
       if (m_slice.count(write.reg.flat()) == 0) continue;
       for (const Register reg : sources(instruction, write)) all.push_back(reg);
@@ -150,11 +172,12 @@ class TaintAnalysis {
         const Register reg{static_cast<RegisterFile>(f), static_cast<std::uint8_t>(i)};
         if (m_slice.count(reg.flat()) == 0 || reg == k_return_register) continue;
         const Parameter* parameter = parameter_in(reg);
-        if (parameter != nullptr && parameter->kind == ParameterKind::count) continue;
+        if (parameter != nullptr && may_steer(parameter->kind)) continue;
         const Instruction* reader = reads_callers_value(reg);
         if (reader == nullptr) continue;
         taint(reg, parameter != nullptr
-                       ? fmt::format("{}, the parameter '{}' that is not a count", reg.str(), parameter->name)
+                       ? fmt::format("{}, the parameter '{}' that is not a {}", reg.str(), parameter->name,
+                                     m_sink == Sink::branches ? "count" : "pointer or count")
                        : fmt::format("{}, which {} at {} reads before anything is written to it", reg.str(),
                                      reader->row->mnemonic, reader->place.str()));
       }
@@ -187,30 +210,39 @@ class TaintAnalysis {
     }
   }
 
-  std::optional<std::string> tainted_branch() const {
+  std::optional<std::string> tainted_sink() const {
     std::optional<std::string> found;
     for_each_instruction([&](int, const Instruction& instruction) {
-      if (found || instruction.row->id != Mnemonic::SBR || !instruction.predicate) return;
-      const std::string& why = reason(instruction.predicate->reg);
-      if (why.empty()) return;
-      found = fmt::format("{}: the condition {} of SBR depends on {}", instruction.place.str(),
-                          instruction.predicate->reg.str(), why);
+      for (const Register reg : sink_reads(instruction)) {
+        if (found || reason(reg).empty()) continue;
+        const bool condition = instruction.predicate && instruction.predicate->reg == reg;
+        found = fmt::format("{}: the {} {} of {} depends on {}", instruction.place.str(),
+                            condition ? "condition" : "address register", reg.str(), instruction.row->mnemonic,
+                            reason(reg));
+      }
     });
     return found;
   }
 
   const Program& m_program;
+  const Sink m_sink;
   ControlFlow m_flow;
   std::set<int> m_slice;                                // flat register numbers
   std::array<std::string, k_register_count> m_reasons;  // by flat number; empty: not tainted
 };
 
-}  // namespace
-
-bool timing_is_static(const Program& program, std::string* why) {
-  const std::optional<std::string> found = TaintAnalysis(program).find_dependence();
+bool is_independent(const Program& program, Sink sink, std::string* why) {
+  const std::optional<std::string> found = TaintAnalysis(program, sink).find_dependence();
   if (found && why != nullptr) *why = *found;
   return !found;
+}
+
+}  // namespace
+
+bool timing_is_static(const Program& program, std::string* why) { return is_independent(program, Sink::branches, why); }
+
+bool footprint_is_static(const Program& program, std::string* why) {
+  return is_independent(program, Sink::addresses, why);
 }
 
 }  // namespace mtsim::isa

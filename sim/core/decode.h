@@ -34,8 +34,8 @@ enum SpecialCode : std::uint16_t {
   k_post_modify = k_mnemonic_count * k_variants,  // + 1: written early
   k_predicated = k_post_modify + 2,
   k_illegal,
-  k_end_of_packet,   // immediate: packet index; scale: cycles of the packet
-  k_end_of_program,  // immediate: packet count
+  k_end_of_packet,  // immediate: packet index; scale: cycles of the packet
+  k_end_of_program,
   k_code_count,
 };
 constexpr std::uint16_t code_of(isa::Mnemonic mnemonic, bool early, bool immediate) {
@@ -94,8 +94,12 @@ struct Context {
 
 inline constexpr std::int64_t k_return_target = -1;
 
-// How a run of packets ended; the caller turns it into a RunResult.
+// How a run of packets ended, and at which micro-operation; the caller turns it into a RunResult.
 enum class LoopEnd : std::uint8_t { returned, limit, fault };
+struct LoopResult {
+  LoopEnd end = LoopEnd::returned;
+  std::int64_t operation = 0;
+};
 
 // What the loop runs: plain pointers into a DecodedProgram.
 struct PacketStream {
@@ -103,10 +107,9 @@ struct PacketStream {
   const std::uint32_t* first = nullptr;  // of each packet, and of the end of the program
 };
 
-// Issues packets from `*packet_index` until the program returns, faults (then `*packet_index` says where) or reaches
-// the cycle limit, and counts the issues of each packet.
-using Loop = LoopEnd (*)(Context& context, const PacketStream& stream, std::int64_t* counts,
-                         std::int64_t* packet_index);
+// Issues packets from `packet` until the program returns, faults or reaches the cycle limit, and counts the issues of
+// each.
+using Loop = LoopResult (*)(Context& context, const PacketStream& stream, std::int64_t* counts, std::int64_t packet);
 extern const Loop k_loop_baseline;
 extern const Loop k_loop_avx2;
 extern const Loop k_loop_avx512;

@@ -24,24 +24,27 @@ std::string fault_message(const Context& context, const isa::Packet& packet) {
   switch (context.fault) {
     case FaultKind::address:
       return describe_access(context, instruction) +
-             " reaches outside the memory; check the base address, the index "
-             "unit and over-reads of the last iteration";
+             " reaches outside the memory; check the base address, the index unit and over-reads of the last iteration";
     case FaultKind::alignment:
       return fmt::format("{} is not aligned to its access unit of {} bytes; use a narrower access or align the buffer",
                          describe_access(context, instruction), isa::index_unit(*instruction.row));
     case FaultKind::two_taken_branches:
       return "a branch is taken in the delay slots of another taken branch; give the two complementary predicates or "
-             "move "
-             "one at least seven cycles away";
+             "move one at least seven cycles away";
     case FaultKind::illegal_packet:
       return "two instructions share a unit, an instruction is on a unit it cannot use, or SNOP is not alone";
     case FaultKind::branch_target:
       return fmt::format(
-          "branch to register value 0x{:x}, which is not the return address 0x{:x} a kernel starts with in "
-          "R63; branch to a label instead",
+          "branch to register value 0x{:x}, which is not the return address 0x{:x} a kernel starts with in R63; branch "
+          "to "
+          "a label instead",
           context.fault_value, k_return_address);
     case FaultKind::end_of_program:
       return "execution ran past the last packet; end the kernel with SBR R63 and its six delay slots";
+    case FaultKind::runaway:
+      return fmt::format(
+          "still running after {} cycles; raise the limit or look for a loop whose condition never turns false",
+          context.cycle);
     case FaultKind::none: break;
   }
   return "";
@@ -100,6 +103,7 @@ const char* to_string(FaultKind kind) {
     case FaultKind::illegal_packet: return "illegal_packet";
     case FaultKind::branch_target: return "branch_target";
     case FaultKind::end_of_program: return "end_of_program";
+    case FaultKind::runaway: return "runaway";
   }
   return "?";
 }
@@ -107,6 +111,16 @@ const char* to_string(FaultKind kind) {
 std::string Fault::str() const {
   return fmt::format("{}: core {}, cycle {}, pc {}: {} fault: {}\n  packet: {}", place.str(), core, cycle, pc,
                      to_string(kind), message, packet);
+}
+
+void RegisterState::set(isa::Register reg, std::uint64_t value) {
+  switch (reg.file) {
+    case isa::RegisterFile::R: r[reg.index] = value; break;
+    case isa::RegisterFile::VR: vr[reg.index].lane.fill(value); break;
+    case isa::RegisterFile::AR: ar[reg.index] = value; break;
+    case isa::RegisterFile::OR: orr[reg.index] = value; break;
+    case isa::RegisterFile::SVR: svr[reg.index] = value; break;
+  }
 }
 
 void RingStorage::fit(Context& context, const DecodedProgram::Impl& program) {
@@ -125,7 +139,8 @@ void RingStorage::fit(Context& context, const DecodedProgram::Impl& program) {
 RunResult interpret(Context& context, Loop loop, const DecodedProgram::Impl& program, const RunOptions& options) {
   RunResult result;
   std::vector<std::int64_t> counts(program.program.packets.size(), 0);
-  std::int64_t pc = program.program.entry(options.entry);
+  const std::uint32_t* first = program.first.data();
+  const PacketStream stream{program.operations.data(), first};
   context.cycle = 0;
   context.cycle_limit = options.max_cycles;
   context.branch_at = INT64_MAX;
@@ -133,15 +148,14 @@ RunResult interpret(Context& context, Loop loop, const DecodedProgram::Impl& pro
   context.fault = FaultKind::none;
   context.fault_instruction = 0;
 
-  const PacketStream stream{program.operations.data(), program.first.data()};
-  switch (loop(context, stream, counts.data(), &pc)) {
-    case LoopEnd::returned: result.status = RunStatus::done; break;
-    case LoopEnd::limit: result.status = RunStatus::max_cycles; break;
-    case LoopEnd::fault:
-      result.status = RunStatus::fault;
-      result.fault = make_fault(context, program.program, static_cast<int>(pc), options);
-      if (context.fault != FaultKind::end_of_program) ++context.cycle;  // the faulting packet did issue
-      break;
+  const LoopResult run = loop(context, stream, counts.data(), program.program.entry(options.entry));
+  if (run.end != LoopEnd::returned) {
+    result.status = run.end == LoopEnd::fault ? RunStatus::fault : RunStatus::max_cycles;
+    if (run.end == LoopEnd::limit) context.fault = FaultKind::runaway;
+    const auto after = std::upper_bound(first, first + program.first.size(), static_cast<std::uint32_t>(run.operation));
+    result.fault = make_fault(context, program.program, static_cast<int>(after - first) - 1, options);
+    const bool issued = run.end == LoopEnd::fault && context.fault != FaultKind::end_of_program;
+    if (issued) ++context.cycle;
   }
   result.cycles = context.cycle;
   summarise(program, counts, result);

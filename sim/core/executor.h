@@ -34,6 +34,9 @@ struct RegisterState {
   std::array<std::uint64_t, 16> ar{};
   std::array<std::uint64_t, 16> orr{};
   std::array<std::uint64_t, 16> svr{};
+
+  /// Sets one register of any file; a vector gets the value in every lane.
+  void set(isa::Register reg, std::uint64_t value);
 };
 
 inline constexpr std::uint64_t k_return_address = 0xFFFF'FFFF'0000'0000;
@@ -67,7 +70,8 @@ enum class FaultKind : std::uint8_t {
   two_taken_branches,
   illegal_packet,
   branch_target,
-  end_of_program
+  end_of_program,
+  runaway,  // the cycle limit; status is max_cycles
 };
 const char* to_string(FaultKind kind);
 
@@ -93,7 +97,7 @@ struct Extent {
 
 struct RunResult {
   RunStatus status = RunStatus::done;
-  Fault fault;
+  Fault fault;              // of a fault, and of max_cycles (runaway: where it was stopped)
   std::int64_t cycles = 0;  // packets + idles
   std::int64_t packets = 0;
   std::int64_t idles = 0;

@@ -88,7 +88,7 @@ KernelProfile profile(const DecodedProgram& program, std::span<const std::uint64
   context->registers.r[isa::k_return_register.index] = k_return_address;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const std::uint64_t value = is_pointer(parameters[i].kind) ? (i + 1) << AccessLog::k_pointer_shift : arguments[i];
-    context->registers.r[parameters[i].reg.index] = value;
+    context->registers.set(parameters[i].reg, value);
   }
   ring.fit(*context, program.impl());
   KernelProfile result;

@@ -62,3 +62,25 @@ TEST_CASE("a jump to an address in a register is not static, the return is", "[i
   CHECK_THAT(dependence("SBR R5\n SNOP 6"), Contains("k.s:1:1: SBR R5"));
   CHECK(dependence("SBR R63\n SNOP 6").empty());
 }
+
+TEST_CASE("a footprint is static when addresses come from pointers, counts and immediates", "[isa][static]") {
+  CHECK(footprint_is_static(
+      assemble(".param p, R10, pointer am\n.param n, R12, count\n SMVAGA.M1 R10, AR0\n| SMVAGA.M2 R12, OR0\n SNOP 2\n"
+               " VLDW *AR0++[OR0], VR0\n SADDA.M1 8, AR0, AR1\n SNOP 3\n VSTW VR0, *AR1\n SBR R63\n SNOP 6\n",
+               "k.s")));
+}
+
+TEST_CASE("a loaded index, a value parameter and an address nobody set make the footprint depend on data",
+          "[isa][static]") {
+  const auto why = [](const std::string& text) {
+    std::string reason;
+    CHECK_FALSE(footprint_is_static(assemble(text + " SBR R63\n SNOP 6\n", "k.s"), &reason));
+    return reason;
+  };
+  CHECK_THAT(why(".param p, R10, pointer sm\n SMVAGA.M1 R10, AR8\n SNOP 1\n SLDW *AR8, R20\n SNOP 6\n"
+                 " SMVAGA.M1 R20, OR8\n SNOP 1\n SLDW *+AR8[OR8], R21\n"),
+             Catch::Contains("k.s:8") && Catch::Contains("OR8") && Catch::Contains("loaded by SLDW at k.s:4"));
+  CHECK_THAT(why(".param p, R10, value\n SMVAGA.M1 R10, AR8\n SNOP 1\n SLDW *AR8, R20\n"),
+             Catch::Contains("'p' that is not a pointer or count"));
+  CHECK_THAT(why(" VLDW *AR0, VR0\n"), Catch::Contains("AR0"));
+}

@@ -95,6 +95,15 @@ TEST_CASE("a predicated-off instruction writes nothing and modifies no address",
   CHECK(core.r(2) == 0);
 }
 
+TEST_CASE("a predicated load that changes its own predicate still modifies its address", "[core][predicate]") {
+  BenchCore core;
+  core.r(0) = 1;
+  core.orr(8) = 8;
+  core.run(" [R0] SLDW *AR8++[OR8], R0\n SNOP 7\n" + k_return);
+  CHECK(core.r(0) == 0);
+  CHECK(core.ar(8) == 64);
+}
+
 TEST_CASE("an entry label starts the program there", "[core][branch]") {
   BenchCore core;
   const std::string text = " SADD.M1 1, R1, R1\nsecond: SADD.M1 10, R1, R1\n" + k_return;
@@ -103,9 +112,14 @@ TEST_CASE("an entry label starts the program there", "[core][branch]") {
   CHECK_THROWS_WITH(core.run(text, {.entry = "secnd"}), Catch::Contains("did you mean 'second'"));
 }
 
-TEST_CASE("an endless loop ends at max_cycles", "[core][branch]") {
+TEST_CASE("an endless loop ends at max_cycles and says where", "[core][branch]") {
   BenchCore core;
   const RunResult result = core.run("loop: SBR loop\n SNOP 6\n", {.max_cycles = 1000});
   CHECK(result.status == RunStatus::max_cycles);
   CHECK(result.cycles == 1000);
+  CHECK(result.fault.kind == FaultKind::runaway);
+  CHECK(result.fault.cycle == 1000);
+  CHECK(result.fault.pc == 1);  // 1000 = 142 * 7 + 6: in the SNOP, which the limit cuts
+  CHECK(result.fault.place.line == 2);
+  CHECK_THAT(result.fault.message, Catch::Contains("1000 cycles"));
 }

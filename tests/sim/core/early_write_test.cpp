@@ -46,7 +46,7 @@ class RandomProgram {
     if (pick(0, 2) == 0) ops.push_back("SVBCAST.M1 " + r() + ", " + v());
     if (pick(0, 2) == 0) ops.push_back(predicate() + "SADD.M2 " + r() + ", " + r() + ", " + r());
     if (pick(0, 2) == 0) ops.push_back("SBALE2 " + r() + ", " + r() + ", " + r());
-    if (pick(0, 2) == 0) ops.push_back(predicate() + "SLDW *AR8++[OR8], " + r());
+    if (pick(0, 2) == 0) ops.push_back(predicate() + "SLDW *AR8++[OR8], " + (pick(0, 2) == 0 ? "R1" : r()));
     if (pick(0, 6) == 0 && ops.empty()) ops.push_back("SADDA.M1 16, AR0, AR0");
     if (ops.empty()) return " SNOP " + std::to_string(pick(1, 4)) + "\n";
     std::string out;
