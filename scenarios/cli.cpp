@@ -60,11 +60,11 @@ std::vector<isa::Register> parse_operands(const std::string& text) {
 
 void emit(const CommonOptions& common, const Json& json, const std::string& text) {
   if (common.json == "-") {
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}", dump(json));
     return;
   }
   fmt::print("{}", text);
-  if (!common.json.empty()) write_text(common.json, json.dump(2) + "\n");
+  if (!common.json.empty()) write_text(common.json, dump(json));
 }
 
 }  // namespace mtsim::scenarios

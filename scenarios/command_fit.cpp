@@ -27,7 +27,7 @@ void write_fit(const Options& options, const Scenario& scenario, const FitResult
         fmt::format("{} ({} cells, mean error {:.1f} %)", scenario.paper_source, cells, result.mape_percent));
   }
   const std::string residuals = std::filesystem::path(options.machine_file).replace_extension(".fit.json").string();
-  write_text(residuals, json.dump(2) + "\n");
+  write_text(residuals, dump(json));
   fmt::print(stderr, "wrote {} and {}\n", options.machine_file, residuals);
 }
 

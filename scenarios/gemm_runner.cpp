@@ -2,6 +2,7 @@
 #include "scenarios/gemm_runner.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -48,6 +49,23 @@ void require_shape(const kernels::GemmShape& shape, const sim::MachineConfig& ma
   }
 }
 
+/// The operands here and in the simulated DDR, Y read back, and W twice in FP64 for the verification.
+void require_host_memory(const GemmRequest& request) {
+  if (request.depth == sim::Depth::timing) return;
+  const auto [m, n, k] = request.shape;
+  const double x = 4e-9 * static_cast<double>(m * k), w = 4e-9 * static_cast<double>(k * n),
+               y = 4e-9 * static_cast<double>(m * n);
+  const double needed = 2 * (x + w) + y + (request.verify ? 4 * w + y : 0);
+  const double available =
+      1e-9 * static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (needed > available) {
+    throw UsageError(fmt::format(
+        "gemm m={} n={} k={}: functional depth needs about {:.1f} GB of memory, this host has {:.1f} GB; use a "
+        "smaller shape or --depth timing",
+        m, n, k, needed, available));
+  }
+}
+
 /// The terms of one element's sum: k padded to even and at least 4.
 std::int64_t padded_terms(std::int64_t k) { return std::max<std::int64_t>(4, k + k % 2); }
 
@@ -75,6 +93,7 @@ GemmOutcome GemmRunner::run(const GemmRequest& request) {
     throw UsageError("timing depth moves no data, so there is nothing to verify; use functional depth");
   }
   require_shape(request.shape, config);
+  require_host_memory(request);
 
   GemmOutcome outcome;
   outcome.request = request;

@@ -6,6 +6,7 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "isa/diagnostic.h"
@@ -149,6 +150,9 @@ int main(int argc, char** argv) {
     return fail(k_exit_usage, error.what());
   } catch (const UsageError& error) {
     return fail(k_exit_usage, error.what());
+  } catch (const std::system_error& error) {
+    return fail(k_exit_usage,
+                fmt::format("cannot read or write: {}; check the files and the space left", error.what()));
   } catch (const std::bad_alloc&) {
     return fail(k_exit_usage, "this host has too little memory for the request; use a smaller one or timing depth");
   } catch (const std::exception& error) {

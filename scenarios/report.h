@@ -22,6 +22,9 @@ namespace mtsim::scenarios {
 
 using Json = nlohmann::ordered_json;  // keys stay in the order they are written
 
+/// Indented JSON text; bytes that are no UTF-8 (a file name, a comment) become replacement characters.
+std::string dump(const Json& json);
+
 // Common parts.
 Json fault_json(const sim::Fault& fault);
 Json diagnostics_json(const std::vector<isa::Diagnostic>& diagnostics);

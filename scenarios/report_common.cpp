@@ -20,6 +20,8 @@ Json value_json(const std::string& text) {
 
 }  // namespace
 
+std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
 Json fault_json(const sim::Fault& fault) {
   return {{"kind", to_string(fault.kind)}, {"core", fault.core},         {"cycle", fault.cycle},    {"pc", fault.pc},
           {"packet", fault.packet},        {"place", fault.place.str()}, {"message", fault.message}};

@@ -102,6 +102,15 @@ class RowLines {
   bool m_has_paper = false;
 };
 
+/// " (m=1024, n=256|512)", or "" for a note about all cells.
+std::string cells_text(const ScenarioNote& note) {
+  std::vector<std::string> words;
+  for (std::size_t a = 0; a < k_axes; ++a) {
+    if (!note.where[a].empty()) words.push_back(fmt::format("{}={}", k_axis_names[a], fmt::join(note.where[a], "|")));
+  }
+  return words.empty() ? "" : " (" + joined(words) + ")";
+}
+
 std::string fitted_numbers(const sim::Machine& machine) {
   std::vector<std::string> fitted;
   for (const auto& n : machine.numbers()) {
@@ -169,7 +178,7 @@ std::string scenario_text(const Scenario& scenario, const ScenarioResult& result
   }
   out +=
       fmt::format("machine {}; fitted: {}; all else is a prediction\n", machine.config().name, fitted_numbers(machine));
-  for (const auto& note : scenario.notes) out += "note: " + note.text + "\n";
+  for (const auto& note : scenario.notes) out += fmt::format("note{}: {}\n", cells_text(note), note.text);
   for (const auto& cell : result.cells) {
     out += trouble(cell.outcome);
     if (cell.beside) out += trouble(*cell.beside);

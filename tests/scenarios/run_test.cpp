@@ -57,7 +57,7 @@ TEST_CASE("a scenario compares every cell with the paper, signed", "[run]") {
   CHECK(json.at("host").at("wall_s").get<double>() > 0);
   CHECK_THAT(result.out,
              Contains("paper") && Contains("simulated") && Contains("error %") && Contains("mean absolute error"));
-  CHECK_THAT(result.out, Contains("note: why this one differs"));
+  CHECK_THAT(result.out, Contains("note (n=256): why this one differs"));
 }
 
 TEST_CASE("cases of one scenario are what each gives alone", "[run]") {
