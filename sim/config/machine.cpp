@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/config/machine.h"
 
+#include <bit>
+
 #include "sim/config/machine_fields.h"
 #include "sim/config/machine_files.h"
 #include "sim/config/machine_reader.h"
@@ -10,7 +12,7 @@ namespace mtsim::sim {
 namespace {
 
 constexpr std::string_view k_latency_prefix = "latencies.";
-constexpr int k_vector_multipliers = 3;  // VMAC1-3
+constexpr int k_vector_multipliers = std::popcount(isa::units::VMAC);
 
 isa::Diagnostic error(std::string message, std::string suggestion) {
   return {isa::Severity::error, {}, std::move(message), std::move(suggestion), {}};
@@ -78,8 +80,6 @@ Machine Machine::parse(std::string_view text, const std::string& file, const std
   apply(machine, sets);
   return machine;
 }
-
-std::vector<std::string> Machine::shipped() { return machine_names(); }
 
 void Machine::set(const std::string& key, const std::string& value) { apply(*this, {key + "=" + value}); }
 

@@ -24,37 +24,37 @@ struct MachineConfig {
   std::string name;  // "mt3000"
 
   struct Core {
-    double clock_ghz;               // 1.8
-    std::int64_t sm_bytes;          // 65536
-    std::int64_t am_bytes;          // 786432
-    std::int64_t call_cycles;       // 7: the jump into a microkernel
-    std::int64_t dma_issue_cycles;  // 40: scalar cost of programming a transfer
-    std::int64_t dma_wait_cycles;   // 22: scalar cost of a wait that finds the transfer done
-    std::int64_t verb_cycles;       // scalar cost of any other device-library verb (assumed)
-    std::int64_t loop_cycles;       // scalar cost a DSP program charges per iteration of its loops (assumed)
+    double clock_ghz;               // of the DSP cores; a cycle is one of these everywhere
+    std::int64_t sm_bytes;          // scalar memory of a core
+    std::int64_t am_bytes;          // vector memory of a core
+    std::int64_t call_cycles;       // the jump into a microkernel
+    std::int64_t dma_issue_cycles;  // scalar cost of programming a transfer
+    std::int64_t dma_wait_cycles;   // scalar cost of a wait that finds the transfer done
+    std::int64_t verb_cycles;       // scalar cost of any other device-library verb
+    std::int64_t loop_cycles;       // scalar cost a DSP program charges per iteration of its loops
   } core;
 
   struct Cluster {
-    std::int64_t cores;          // 24
-    std::int64_t gsm_bytes;      // 6 MiB
-    double gsm_bandwidth_gb_s;   // 250, all ports together
-    double port_bandwidth_gb_s;  // one core's DMA engine (assumed)
-    double barrier_us;           // 0.1
-    double launch_us;            // 30
+    std::int64_t cores;
+    std::int64_t gsm_bytes;      // memory the cores share
+    double gsm_bandwidth_gb_s;   // of all cores together
+    double port_bandwidth_gb_s;  // of one core's DMA engine
+    double barrier_us;           // from the last arrival until all go on
+    double launch_us;            // from the host's launch until the DSP program starts
   } cluster;
 
   struct Ddr {
-    std::int64_t bytes;        // 20 GB usable per cluster
-    double bandwidth_gb_s;     // 32, fitted
-    double row_cost_ns;        // 0; occupies the DDR server per row of a strided transfer
-    std::string memory_model;  // "bandwidth": which MemoryModel serves it
+    std::int64_t bytes;        // the cluster's share of the main memory
+    double bandwidth_gb_s;     // of all cores together
+    double row_cost_ns;        // keeps the DDR busy for each row of a strided transfer
+    std::string memory_model;  // name of the MemoryModel that serves it
   } ddr;
 
   struct Dma {
-    std::int64_t channels;           // 16 per core
-    double start_us;                 // 0.05
-    double broadcast_rendezvous_us;  // 6, fitted: blocks every participant after the last one called
-    double broadcast_factor;         // 0.9: broadcast time / p2p time
+    std::int64_t channels;           // logical channels of a core
+    double start_us;                 // from issue until the first byte moves
+    double broadcast_rendezvous_us;  // blocks every participant after the last one called
+    double broadcast_factor;         // broadcast time / p2p time of the same bytes
   } dma;
 
   isa::Latencies latencies;  // overrides by mnemonic
@@ -86,8 +86,6 @@ class Machine {
   static Machine load(const std::string& name_or_path, const std::vector<std::string>& sets = {});
   /// As load, from text; `file` is its name in messages and what a relative `extends` starts from.
   static Machine parse(std::string_view text, const std::string& file, const std::vector<std::string>& sets = {});
-  /// Names load() and `extends` know, sorted: $MTSIM_MACHINES, the source tree, the installation.
-  static std::vector<std::string> shipped();
 
   const MachineConfig& config() const { return m_config; }
   const std::vector<MachineNumber>& numbers() const { return m_numbers; }
@@ -101,7 +99,7 @@ class Machine {
 
  private:
   friend class MachineReader;
-  MachineConfig m_config;
+  MachineConfig m_config{};
   std::vector<MachineNumber> m_numbers;
   std::string m_path;
 };

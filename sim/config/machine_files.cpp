@@ -15,18 +15,23 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view k_extension = ".yaml";
 
-std::vector<fs::path> machine_folders() {
-  std::vector<fs::path> folders;
-  if (const char* folder = std::getenv("MTSIM_MACHINES"); folder != nullptr && *folder != '\0')
-    folders.emplace_back(folder);
-  folders.emplace_back(MTSIM_SOURCE_MACHINES);
+std::vector<fs::path> folders_of_this_process() {
   std::error_code error;
-  const auto executable = fs::read_symlink("/proc/self/exe", error);
-  if (!error) folders.push_back(executable.parent_path().parent_path() / "share" / "mtsim" / "machines");
-  return folders;
+  return machine_folders(fs::read_symlink("/proc/self/exe", error));  // empty on error
 }
 
 }  // namespace
+
+std::vector<fs::path> machine_folders(const fs::path& executable) {
+  std::vector<fs::path> folders;
+  if (const char* folder = std::getenv("MTSIM_MACHINES"); folder != nullptr && *folder != '\0')
+    folders.emplace_back(folder);
+  std::error_code error;
+  const auto installed = executable.parent_path().parent_path() / "share" / "mtsim" / "machines";
+  if (fs::is_directory(installed, error)) folders.push_back(installed);
+  folders.emplace_back(MTSIM_SOURCE_MACHINES);
+  return folders;
+}
 
 bool is_machine_name(std::string_view name_or_path) {
   const bool has_extension = name_or_path.size() >= k_extension.size() &&
@@ -36,7 +41,7 @@ bool is_machine_name(std::string_view name_or_path) {
 
 std::optional<fs::path> find_machine(std::string_view name) {
   std::error_code error;
-  for (const auto& folder : machine_folders()) {
+  for (const auto& folder : folders_of_this_process()) {
     const auto path = folder / (std::string(name) + std::string(k_extension));
     if (fs::is_regular_file(path, error)) return path;
   }
@@ -45,7 +50,7 @@ std::optional<fs::path> find_machine(std::string_view name) {
 
 std::vector<std::string> machine_names() {
   std::set<std::string> names;
-  for (const auto& folder : machine_folders()) {
+  for (const auto& folder : folders_of_this_process()) {
     std::error_code error;
     for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
       if (entry->path().extension() == k_extension) names.insert(entry->path().stem().string());

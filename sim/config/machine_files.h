@@ -13,7 +13,11 @@ namespace mtsim::sim {
 /// "mt3000" is the name of a shipped machine; "./m.yaml", "m.yaml" and "dir/m" are paths.
 bool is_machine_name(std::string_view name_or_path);
 
-/// The file of a shipped machine, looked for in $MTSIM_MACHINES, the source tree and the installation, in this order.
+/// Where machine files are looked for, in this order: $MTSIM_MACHINES, beside the installed `executable`, the source
+/// tree. An installation comes before the tree it was built from, which may have moved on.
+std::vector<std::filesystem::path> machine_folders(const std::filesystem::path& executable);
+
+/// The file of a shipped machine.
 std::optional<std::filesystem::path> find_machine(std::string_view name);
 
 /// The names find_machine() knows, sorted.

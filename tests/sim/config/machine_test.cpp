@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 
+#include "sim/config/machine_files.h"
 #include "tests/sim/config/support.h"
 
 using namespace mtsim;
@@ -86,7 +88,7 @@ TEST_CASE("every number of mt3000 has one line with a source, and lies in its pl
 }
 
 TEST_CASE("every shipped machine loads by its name", "[machine]") {
-  const auto names = Machine::shipped();
+  const auto names = machine_names();
   CHECK(std::count(names.begin(), names.end(), "mt3000") == 1);
   for (const auto& name : names) CHECK(Machine::load(name).config().name == name);
 }
@@ -103,11 +105,26 @@ TEST_CASE("MTSIM_MACHINES adds a folder of machines", "[machine]") {
   Folder folder;
   folder.write("fast.yaml", "extends: mt3000\nddr: {bandwidth_gb_s: 60}\n");
   REQUIRE(::setenv("MTSIM_MACHINES", folder.path("").c_str(), 1) == 0);
-  const auto names = Machine::shipped();
+  const auto names = machine_names();
   const auto bandwidth = Machine::load("fast").config().ddr.bandwidth_gb_s;
   ::unsetenv("MTSIM_MACHINES");
   CHECK(std::count(names.begin(), names.end(), "fast") == 1);
   CHECK(bandwidth == 60);
+}
+
+TEST_CASE("an installation uses its own machines before those of the source tree", "[machine]") {
+  Folder prefix;
+  namespace fs = std::filesystem;
+  const fs::path executable = fs::path(prefix.path("bin")) / "mtsim";
+  const auto before = machine_folders(executable);
+  REQUIRE(before.size() == 1);  // nothing installed: the source tree alone
+  const fs::path installed = fs::path(prefix.path("share")) / "mtsim" / "machines";
+  fs::create_directories(installed);
+  CHECK(machine_folders(executable) == std::vector<fs::path>{installed, before[0]});
+  REQUIRE(::setenv("MTSIM_MACHINES", "/mine", 1) == 0);
+  const auto with_variable = machine_folders(executable);
+  ::unsetenv("MTSIM_MACHINES");
+  CHECK(with_variable == std::vector<fs::path>{"/mine", installed, before[0]});
 }
 
 TEST_CASE("a what-if is a base and the few values that differ", "[machine]") {
