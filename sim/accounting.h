@@ -40,7 +40,7 @@ struct PathBytes {
 /// Something suspicious the program did with the DMA that did not stop the run (a reused busy channel, a wait never
 /// made).
 struct Finding {
-  std::string kind;  // stable short name: "channel-reused", "wait-never-made", "totals-differ"
+  std::string kind;  // stable short name: "channel-reused", "wait-never-made"
   int core = 0;
   std::int64_t cycle = 0;
   std::string message;  // both ends, the buffer, what to do

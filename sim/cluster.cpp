@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/arena.h"
 #include "sim/core.h"
 #include "sim/time.h"
 #include "sim/zone.h"
@@ -17,7 +18,6 @@ __attribute__((weak)) int sc_main(int, char**) { return 1; }
 namespace mtsim::sim {
 namespace {
 
-constexpr std::int64_t k_allocation_alignment = 256;
 constexpr std::size_t k_largest_payload = std::size_t{1} << 30;  // a TLM payload's length has 32 bits
 
 int g_clusters = 0;  // ever made in this process: SystemC elaborates once
@@ -90,24 +90,23 @@ struct Top : public sc_core::sc_module {
 
 struct Cluster::Impl {
   Impl(const MachineConfig& machine, const ClusterOptions& options)
-      : checked((check_machine(machine), true)), top("cluster", machine, options), zone(top.zone) {}
+      : checked((check_machine(machine), true)),
+        top("cluster", machine, options),
+        zone(top.zone),
+        ddr_arena(zone.ddr.size()),
+        gsm_arena(zone.gsm.size()) {}
 
   bool checked;
   Top top;
   Zone& zone;
-  std::int64_t ddr_used = 0, gsm_used = 0;
+  Arena ddr_arena, gsm_arena;
   bool running = false;
   bool elaborated = false;
 
-  Pointer allocate(const char* verb, Memory& memory, std::int64_t& used, std::int64_t bytes) {
-    const std::int64_t free = memory.size() - used;
-    if (bytes < 1 || bytes > free) {
-      throw SimError(fmt::format("{}: {} bytes asked, {} of {} free", verb, bytes, free, memory.size()));
-    }
-    const Pointer pointer = memory.base() + used;
-    const std::int64_t end = used + bytes + k_allocation_alignment - 1;
-    used = std::min(end - end % k_allocation_alignment, memory.size());
-    return pointer;
+  Pointer allocate(const char* verb, Memory& memory, Arena& arena, std::int64_t bytes) {
+    const auto offset = arena.allocate(bytes);
+    if (!offset) throw SimError(fmt::format("{}: {}", verb, arena.complaint(bytes)));
+    return memory.base() + *offset;
   }
 
   Memory& checked_range(const char* verb, Pointer pointer, std::size_t bytes) {
@@ -202,15 +201,16 @@ void Cluster::reset(const MachineConfig& machine, const ClusterOptions& options)
 void Cluster::reset() {
   if (m_impl->running) throw SimError("reset: a launch is running");
   m_impl->zone.clear_memories();
-  m_impl->ddr_used = m_impl->gsm_used = 0;
+  m_impl->ddr_arena.clear();
+  m_impl->gsm_arena.clear();
 }
 
 Pointer Cluster::ddr_malloc(std::int64_t bytes) {
-  return m_impl->allocate("ddr_malloc", m_impl->zone.ddr, m_impl->ddr_used, bytes);
+  return m_impl->allocate("ddr_malloc", m_impl->zone.ddr, m_impl->ddr_arena, bytes);
 }
 
 Pointer Cluster::gsm_malloc(std::int64_t bytes) {
-  return m_impl->allocate("gsm_malloc", m_impl->zone.gsm, m_impl->gsm_used, bytes);
+  return m_impl->allocate("gsm_malloc", m_impl->zone.gsm, m_impl->gsm_arena, bytes);
 }
 
 void Cluster::write(Pointer destination, std::span<const std::byte> data) {

@@ -13,7 +13,6 @@ namespace mtsim::sim {
 namespace {
 
 constexpr std::int64_t k_never = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t k_allocation_alignment = 256;
 
 /// Unwinds a DSP program because another core failed or all are stuck. No std::exception: programs may catch those.
 struct LaunchAborted {};
@@ -21,16 +20,6 @@ struct LaunchAborted {};
 struct ProgramFault {
   Fault fault;
 };
-
-void set_register(RegisterState& state, isa::Register reg, std::uint64_t value) {
-  switch (reg.file) {
-    case isa::RegisterFile::R: state.r[reg.index] = value; break;
-    case isa::RegisterFile::VR: state.vr[reg.index].lane.fill(value); break;
-    case isa::RegisterFile::AR: state.ar[reg.index] = value; break;
-    case isa::RegisterFile::OR: state.orr[reg.index] = value; break;
-    case isa::RegisterFile::SVR: state.svr[reg.index] = value; break;
-  }
-}
 
 bool is_pointer(const isa::Parameter& parameter) {
   return parameter.kind == isa::ParameterKind::pointer_sm || parameter.kind == isa::ParameterKind::pointer_am;
@@ -45,6 +34,8 @@ Core::Core(const sc_core::sc_module_name& name, Zone& zone, int index)
       dma(*this, zone),
       m_zone(zone),
       m_index(index),
+      m_sm_arena(sm.size()),
+      m_am_arena(am.size()),
       m_executor(sm.bytes(), am.bytes()) {
   SC_HAS_PROCESS(Core);
   SC_THREAD(run);
@@ -58,7 +49,8 @@ void Core::start(const DspProgram& program) {
   m_report = {};
   m_ahead = 0;
   m_end = 0;
-  m_sm_used = m_am_used = 0;
+  m_sm_arena.clear();
+  m_am_arena.clear();
   m_priority = 1;
   m_where = Where::running;
   dma.reset();
@@ -172,17 +164,11 @@ void Core::channel_done(int channel) {
 
 Pointer Core::allocate(Space space, std::int64_t bytes) {
   const char* verb = space == Space::am ? "vector_malloc" : "scalar_malloc";
-  Memory& memory = space == Space::am ? am : sm;
-  std::int64_t& used = space == Space::am ? m_am_used : m_sm_used;
-  const std::int64_t free = memory.size() - used;
-  if (bytes < 1 || bytes > free) {
-    refuse(verb, fmt::format("{} bytes asked, {} of {} free; make the tiles smaller", bytes, free, memory.size()));
-  }
+  Arena& arena = space == Space::am ? m_am_arena : m_sm_arena;
+  const auto offset = arena.allocate(bytes);
+  if (!offset) refuse(verb, arena.complaint(bytes) + "; make the tiles smaller");
   charge(CycleClass::scalar_assumed, m_zone.costs.verb);
-  const Pointer pointer = memory.base() + used;
-  const std::int64_t end = used + bytes + k_allocation_alignment - 1;
-  used = std::min(end - end % k_allocation_alignment, memory.size());
-  return pointer;
+  return (space == Space::am ? am : sm).base() + *offset;
 }
 
 // --- DMA
@@ -194,6 +180,9 @@ void Core::check_priority(const char* verb, int priority) const {
 int Core::dma_p2p(const Move& move, bool row_syn, std::uint64_t synmask) {
   dma.check("dma_p2p", move);
   const int group_size = m_zone.launch.group_size;
+  if (!row_syn && synmask != 0) {
+    refuse("dma_p2p", fmt::format("mask {:#x} without row_syn; set row_syn or leave the mask 0", synmask));
+  }
   if (row_syn && ((synmask >> m_index & 1) == 0 || (group_size < k_max_cores && synmask >> group_size != 0))) {
     refuse("dma_p2p", fmt::format("row_syn mask {:#x} must hold this core and only cores of the launch (0 to {})",
                                   synmask, group_size - 1));
@@ -221,7 +210,16 @@ int Core::raw_dma_p2p(const Move& move, int priority, int channel) {
            fmt::format("core {} at cycle {} issues {} on channel {}, which still moves {}; dma_wait for it first",
                        m_index, now(), move.str(), channel, dma.describe(channel))});
       wait_for_channel(channel);
+      dma.retire(channel);
     }
+  }
+  if (dma.unwaited(channel)) {
+    m_zone.launch.findings.push_back(
+        {"wait-never-made", m_index, now(),
+         fmt::format(
+             "core {} at cycle {} issues {} on channel {} without a wait for {}: its data may be read too early; "
+             "add dma_wait",
+             m_index, now(), move.str(), channel, dma.describe(channel))});
   }
   charge(CycleClass::dma_issue, m_zone.costs.dma_issue);
   sync();
@@ -275,7 +273,9 @@ bool Core::dma_query(int channel) {
   dma.check_channel("dma_query", channel);
   charge(CycleClass::scalar_assumed, m_zone.costs.verb);
   sync();
-  return !dma.busy(channel);
+  if (dma.busy(channel)) return false;
+  dma.retire(channel);
+  return true;
 }
 
 void Core::set_priority(int priority) {
@@ -314,7 +314,7 @@ void Core::call(const Kernel& kernel, std::span<const Argument> arguments) {
     result = &replayed;
   } else {
     const KernelProfile& profile =
-        m_zone.memo.profile(record, m_values, m_zone.options.max_call_cycles, m_zone.options.memo);
+        m_zone.memo.profile(record, m_counts, m_zone.options.max_call_cycles, m_zone.options.memo);
     result = &profile.result;
     if (result->status == RunStatus::done && !footprint_legal(program, arguments, profile, replayed.fault)) {
       replayed.status = RunStatus::fault;
@@ -329,10 +329,6 @@ void Core::call(const Kernel& kernel, std::span<const Argument> arguments) {
 
   Fault fault = result->fault;
   fault.core = m_index;
-  if (result->status == RunStatus::max_cycles) {
-    fault.cycle = result->cycles;
-    fault.message = fmt::format("runaway: not done after {} cycles; look for a loop that never ends", result->cycles);
-  }
   fault.message += fmt::format(" (call of '{}' at cycle {} of the launch)", program.name, called);
   throw ProgramFault{std::move(fault)};
 }
@@ -345,7 +341,7 @@ void Core::check_arguments(const isa::Program& program, std::span<const Argument
     refuse("call", fmt::format("'{}' takes {} arguments ({}), {} given", program.name, parameters.size(), names,
                                arguments.size()));
   }
-  m_values.resize(arguments.size());
+  m_counts.assign(arguments.size(), 0);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const Argument& argument = arguments[i];
     if (!is_pointer(parameters[i])) {
@@ -353,7 +349,7 @@ void Core::check_arguments(const isa::Program& program, std::span<const Argument
         refuse("call", fmt::format("'{}': parameter {} is a value, {} given", program.name, parameters[i].name,
                                    argument.pointer.str()));
       }
-      m_values[i] = argument.value;
+      if (parameters[i].kind == isa::ParameterKind::count) m_counts[i] = argument.value;
       continue;
     }
     const Space space = parameters[i].kind == isa::ParameterKind::pointer_sm ? Space::sm : Space::am;
@@ -363,7 +359,6 @@ void Core::check_arguments(const isa::Program& program, std::span<const Argument
                          to_string(space), m_index,
                          argument.is_pointer ? argument.pointer.str() : fmt::format("the value {}", argument.value)));
     }
-    m_values[i] = 0;
   }
 }
 
@@ -374,7 +369,7 @@ RunResult Core::execute(const KernelRecord& record, std::span<const Argument> ar
   const auto& parameters = record.program->program().parameters;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const Argument& argument = arguments[i];
-    set_register(registers, parameters[i].reg, argument.is_pointer ? argument.pointer.offset : argument.value);
+    registers.set(parameters[i].reg, argument.is_pointer ? argument.pointer.offset : argument.value);
   }
   RunOptions options;
   options.entry = record.entry;

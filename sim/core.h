@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sim/accounting.h"
+#include "sim/arena.h"
 #include "sim/core/executor.h"
 #include "sim/dma_engine.h"
 #include "sim/dsp.h"
@@ -79,7 +80,7 @@ class Core : public sc_core::sc_module {
   void wait_for_channel(int channel);
   void check_priority(const char* verb, int priority) const;
 
-  void check_arguments(const isa::Program& program, std::span<const Argument> arguments);  // fills m_values
+  void check_arguments(const isa::Program& program, std::span<const Argument> arguments);  // fills m_counts
   RunResult execute(const KernelRecord& record, std::span<const Argument> arguments);
   /// False when some access of the profiled call lies outside this core's memories or is misaligned; `fault` says
   /// which.
@@ -88,6 +89,7 @@ class Core : public sc_core::sc_module {
 
   Zone& m_zone;
   int m_index;
+  Arena m_sm_arena, m_am_arena;
   Executor m_executor;
   sc_core::sc_event m_wake;  // the only event the thread waits for
 
@@ -95,13 +97,12 @@ class Core : public sc_core::sc_module {
   CoreReport m_report;
   std::int64_t m_ahead = 0;  // cycles this core is ahead of SystemC's time
   std::int64_t m_end = 0;
-  std::int64_t m_sm_used = 0, m_am_used = 0;
   int m_priority = 1;
   std::int64_t m_release_at = 0;
   Where m_where = Where::running;
   int m_what = 0;                       // the barrier id or channel
   std::int64_t m_since = 0;             // launch cycle
-  std::vector<std::uint64_t> m_values;  // call arguments, pointers as 0
+  std::vector<std::uint64_t> m_counts;  // call arguments, 0 but for counts
 };
 
 }  // namespace mtsim::sim

@@ -82,14 +82,17 @@ void DmaEngine::check_side(const char* verb, const char* side, Pointer pointer, 
                                     rows_text(rows), rows.bytes));
   }
   const Memory& memory = m_zone.memory(pointer);
-  std::int64_t reach = 0, end = 0;
-  const bool too_large = __builtin_mul_overflow(rows.count - 1, rows.pitch(), &reach) ||
+  const std::int64_t size = memory.size();
+  std::int64_t pitch = 0, total = 0, reach = 0, end = 0;
+  const bool too_large = rows.count > size || __builtin_add_overflow(rows.bytes, rows.step, &pitch) ||
+                         __builtin_mul_overflow(rows.count, rows.bytes, &total) ||
+                         __builtin_mul_overflow(rows.count - 1, pitch, &reach) ||
                          __builtin_add_overflow(reach, rows.bytes, &reach) ||
                          __builtin_add_overflow(reach, pointer.offset, &end);
-  if (too_large || end > memory.size()) {
+  if (too_large || end > size) {
     m_core.refuse(verb, fmt::format("the {} {} ({}) does not fit in the {} bytes of this memory{}", side, pointer.str(),
-                                    rows_text(rows), memory.size(),
-                                    too_large ? "" : fmt::format(", it ends {} bytes beyond", end - memory.size())));
+                                    rows_text(rows), size,
+                                    too_large ? "" : fmt::format(", it ends {} bytes beyond", end - size)));
   }
 }
 
@@ -157,7 +160,8 @@ void DmaEngine::add_work(Fabric::Transfer& transfer, Pointer pointer, const Rows
 void DmaEngine::start(Channel& channel, int row_sharers) {
   const Move& move = channel.move;
   Fabric::Transfer& transfer = channel.transfer;
-  transfer.bytes = move.source_rows.total_bytes();
+  const std::int64_t bytes = move.source_rows.total_bytes();
+  transfer.port_bytes = static_cast<double>(bytes);
   transfer.ddr_cycles = 0;
   transfer.gsm_bytes = 0;
   transfer.ports = bit(m_core.index());
@@ -165,8 +169,8 @@ void DmaEngine::start(Channel& channel, int row_sharers) {
   add_work(transfer, move.destination, move.destination_rows, true, row_sharers, 1.0);
 
   const auto from = static_cast<std::size_t>(move.source.space), to = static_cast<std::size_t>(move.destination.space);
-  m_zone.launch.bytes.read[from][to] += transfer.bytes;
-  m_zone.launch.bytes.written[from][to] += transfer.bytes;
+  m_zone.launch.bytes.read[from][to] += bytes;
+  m_zone.launch.bytes.written[from][to] += bytes;
   ++m_zone.launch.dma_transfers;
   m_zone.fabric.submit(transfer, now_cycles() + m_zone.costs.dma_start);
 }
@@ -193,22 +197,24 @@ void DmaEngine::start_broadcast(Zone& zone, const std::vector<BroadcastMeeting::
   Channel& channel = leader.m_channels[first.channel];
   Fabric::Transfer& transfer = channel.transfer;
   const Pointer source = channel.move.source;
-  transfer.bytes = channel.move.source_rows.total_bytes();
+  const std::int64_t bytes = channel.move.source_rows.total_bytes();
+  const double factor = zone.machine.dma.broadcast_factor;
+  transfer.port_bytes = factor * static_cast<double>(bytes);
   transfer.priority = arrivals.front().priority;
   transfer.ddr_cycles = 0;
   transfer.gsm_bytes = 0;
   transfer.ports = 0;
-  leader.add_work(transfer, source, channel.move.source_rows, false, 1, zone.machine.dma.broadcast_factor);
+  leader.add_work(transfer, source, channel.move.source_rows, false, 1, factor);
   const auto from = static_cast<std::size_t>(source.space);
   for (const BroadcastMeeting::Arrival& arrival : arrivals) {
     const ChannelRef ref = arrival.ref;
     transfer.ports |= bit(ref.core);
     transfer.priority = std::min(transfer.priority, arrival.priority);
     const Move& move = zone.cores[ref.core]->dma.m_channels[ref.channel].move;
-    zone.launch.bytes.written[from][static_cast<std::size_t>(move.destination.space)] += transfer.bytes;
+    zone.launch.bytes.written[from][static_cast<std::size_t>(move.destination.space)] += bytes;
     if (ref.core != first.core) channel.audience.push_back(ref);
   }
-  zone.launch.bytes.read[from][static_cast<std::size_t>(channel.move.destination.space)] += transfer.bytes;
+  zone.launch.bytes.read[from][static_cast<std::size_t>(channel.move.destination.space)] += bytes;
   ++zone.launch.dma_transfers;
   zone.fabric.submit(transfer, now_cycles() + delay + zone.costs.dma_start);
 }

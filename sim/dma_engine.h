@@ -52,6 +52,8 @@ class DmaEngine : public Fabric::Listener {
 
   /// Issued and not complete.
   bool busy(int channel) const { return m_channels[channel].state == State::busy; }
+  /// Complete, and the program has not asked about it since.
+  bool unwaited(int channel) const { return m_channels[channel].state == State::done; }
   /// The program knows that the channel's transfer is complete: the channel is free again.
   void retire(int channel) { m_channels[channel].state = State::idle; }
   /// What a busy channel moves and what it waits for.

@@ -28,7 +28,7 @@ int Dsp::dma_broadcast(Pointer source, Rows source_rows, Pointer destination, Ro
 }
 
 void Dsp::dma_wait(int channel) { m_core.dma_wait(channel); }
-bool Dsp::dma_query(int channel) const { return m_core.dma_query(channel); }
+bool Dsp::dma_query(int channel) { return m_core.dma_query(channel); }
 void Dsp::set_priority(int priority) { m_core.set_priority(priority); }
 void Dsp::group_barrier(int id) { m_core.group_barrier(id); }
 

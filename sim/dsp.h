@@ -10,28 +10,23 @@
 //   });
 //
 // Every verb costs simulated time (machine file, section core). DSP programs never branch on simulated memory.
+// Call no verb from a destructor: it would run, and could throw, while an aborted launch unwinds the program.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include "sim/accounting.h"
 #include "sim/config/machine.h"
 #include "sim/core/executor.h"
+#include "sim/error.h"
 #include "sim/pointer.h"
 
 namespace mtsim::sim {
-
-/// A DSP program or host that asked for something impossible: what, where (core, cycle), the value, what to do.
-class SimError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 /// An argument of a microkernel: a pointer into this core's SM or AM, or a plain 64-bit value.
 struct Argument {
@@ -68,10 +63,11 @@ class Dsp {
 
   /// 2-D copy between any two memories except AM<->SM of one core. Totals of both sides agree. Returns the logical
   /// channel, to be waited for. `row_syn`: the cores of `synmask` wait for each other and row i of all costs one row
-  /// cost.
+  /// cost; without it `synmask` is 0.
   int dma_p2p(Pointer source, Rows source_rows, Pointer destination, Rows destination_rows, bool row_syn = false,
               std::uint64_t synmask = 0);
-  /// As dma_p2p on a channel and with a priority of the caller's choice (0 = highest; default 1).
+  /// As dma_p2p on a channel and with a priority of the caller's choice (0 = highest; default 1). A channel still in
+  /// use is a finding: "channel-reused" (and this blocks) while it moves, "wait-never-made" when it is done.
   int raw_dma_p2p(Pointer source, Rows source_rows, Pointer destination, Rows destination_rows, int priority,
                   int channel);
   /// Every core of the launch calls it with the same source and barrier id and its own destination. The source is read
@@ -79,8 +75,10 @@ class Dsp {
   int dma_broadcast(Pointer source, Rows source_rows, Pointer destination, Rows destination_rows, int barrier_id);
   /// Blocks until the transfer of `channel` is done. Waiting for an idle channel returns at once.
   void dma_wait(int channel);
-  bool dma_query(int channel) const;  // true when idle
-  void set_priority(int priority);    // of later dma_p2p and dma_broadcast calls
+  /// True when no transfer is in flight on `channel`. A true answer frees the channel as a wait does: who polls needs
+  /// no dma_wait.
+  bool dma_query(int channel);
+  void set_priority(int priority);  // of later dma_p2p and dma_broadcast calls
 
   /// Blocks until every core of the launch is at the barrier `id`.
   void group_barrier(int id);

@@ -45,8 +45,7 @@ bool Fabric::later(const Transfer* a, const Transfer* b) {
 
 void Fabric::submit(Transfer& transfer, std::int64_t start_cycle) {
   const std::int64_t now = now_cycles();
-  const double size =
-      transfer.ddr_cycles > 0 ? transfer.ddr_cycles : static_cast<double>(transfer.bytes) * m_cycles_per_byte;
+  const double size = transfer.ddr_cycles > 0 ? transfer.ddr_cycles : transfer.port_bytes * m_cycles_per_byte;
   transfer.m_pace = 1.0 / std::max(size, k_min_size);
   transfer.m_left = 1.0;
   transfer.m_rate = 0.0;
@@ -117,7 +116,7 @@ static void for_each_crossed(const Fabric::Transfer& transfer, int ddr, int gsm,
   if (transfer.ddr_cycles > 0) f(ddr, transfer.ddr_cycles);
   if (transfer.gsm_bytes > 0) f(gsm, transfer.gsm_bytes);
   for (std::uint64_t left = transfer.ports; left != 0; left &= left - 1) {
-    f(ports + std::countr_zero(left), static_cast<double>(transfer.bytes));
+    f(ports + std::countr_zero(left), transfer.port_bytes);
   }
 }
 

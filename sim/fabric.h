@@ -4,8 +4,8 @@
 // Each transfer needs work from each resource it crosses: DDR in service cycles (MemoryModel), GSM and ports in bytes.
 // It moves through all of them at one rate, a fraction of itself per cycle. Within a priority class rates are max-min
 // fair by progressive filling: transfers rise together, in proportion to their size, until a resource is full, which
-// fixes those that cross it. Size is the DDR service time where the DDR is crossed and bytes over the DDR's bandwidth
-// elsewhere. A class gets what the classes before it leave.
+// fixes those that cross it. Size is the DDR service time where the DDR is crossed and the port's bytes over the DDR's
+// bandwidth elsewhere. A class gets what the classes before it leave.
 //
 //   4096 bytes DDR -> AM, alone:       DDR busy for 4096 / 17.8 = 231 cycles
 //   two such at once, any two cores:   both take 461 cycles
@@ -41,7 +41,7 @@ class Fabric : public sc_core::sc_module {
     int core = 0;             // issuer
     int channel = 0;          // of the issuer
     int priority = 1;         // class, lower first
-    std::int64_t bytes = 0;   // work at each port
+    double port_bytes = 0;    // work at each port
     double ddr_cycles = 0;    // work at the DDR; 0: not crossed
     double gsm_bytes = 0;     // work at the GSM; 0: not crossed
     std::uint64_t ports = 0;  // cores whose port it crosses
@@ -65,7 +65,6 @@ class Fabric : public sc_core::sc_module {
   void submit(Transfer& transfer, std::int64_t start_cycle);
   /// Forgets everything in flight (an aborted launch).
   void drop_all();
-  bool idle() const { return m_active.empty() && m_pending.empty(); }
 
  private:
   static constexpr int k_ddr = 0, k_gsm = 1, k_ports = 2, k_resources = k_ports + k_max_cores;

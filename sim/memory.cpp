@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "sim/dsp.h"
+#include "sim/error.h"
 
 namespace mtsim::sim {
 

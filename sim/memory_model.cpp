@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "sim/dsp.h"
+#include "sim/error.h"
 
 namespace mtsim::sim {
 namespace {

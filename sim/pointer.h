@@ -28,10 +28,9 @@ struct Rows {
   std::int64_t bytes = 0;
   std::int64_t step = 0;
 
+  // Of rows that DmaEngine::check let through; others may overflow.
   std::int64_t total_bytes() const { return count * bytes; }
   std::int64_t pitch() const { return bytes + step; }
-  /// From the first byte to one past the last one touched.
-  std::int64_t span_bytes() const { return count > 0 ? (count - 1) * pitch() + bytes : 0; }
 };
 
 }  // namespace mtsim::sim

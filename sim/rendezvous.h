@@ -11,7 +11,7 @@
 
 namespace mtsim::sim {
 
-inline constexpr int k_barrier_ids = 16;
+inline constexpr int k_barrier_ids = 16;  // of the hthreads device library, ids 0 to 15
 
 /// One channel of one core.
 struct ChannelRef {

@@ -32,6 +32,26 @@ TEST_CASE("the bytes of a broadcast move once, in the background, faster by the 
   });
 }
 
+TEST_CASE("the broadcast factor holds where the ports bind, too", "[broadcast]") {
+  const auto background = [](double gsm, double ddr, Pointer source) {
+    MachineConfig machine = bench_machine();
+    machine.cluster.gsm_bandwidth_gb_s = gsm;
+    machine.ddr.bandwidth_gb_s = ddr;
+    std::int64_t cycles = 0;
+    fresh({}, machine).launch([&](Dsp& dsp) {
+      const int channel = dsp.dma_broadcast(source, row(4000), dsp.vector_malloc(8192), row(4000), 0);
+      const std::int64_t taken = cycles_of(dsp, [&] { dsp.dma_wait(channel); });
+      if (dsp.thread_id() == 0) cycles = taken - k_start - k_wait;
+    });
+    return cycles;
+  };
+  const Pointer gsm{Space::gsm, -1, 0};
+  CHECK(background(k_gsm, k_ddr, gsm) == 4000 / 20 * 9 / 10);     // port
+  CHECK(background(8, k_ddr, gsm) == 4000 / 8 * 9 / 10);          // GSM
+  CHECK(background(k_gsm, 10, k_source) == 4000 / 10 * 9 / 10);   // DDR
+  CHECK(background(k_gsm, 100, k_source) == 4000 / 20 * 9 / 10);  // port
+}
+
 TEST_CASE("two broadcasts of one barrier id may be in flight", "[broadcast]") {
   fresh().launch([](Dsp& dsp) {
     const Pointer buffer = dsp.vector_malloc(16384);

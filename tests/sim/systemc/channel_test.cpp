@@ -16,7 +16,7 @@ std::string refused_move(Pointer source, Rows source_rows, Pointer destination, 
 
 }  // namespace
 
-TEST_CASE("a transfer takes the lowest channel that was never used or was waited for", "[channel]") {
+TEST_CASE("a transfer takes the lowest channel that is known to be free", "[channel]") {
   fresh().launch(
       [](Dsp& dsp) {
         const Pointer buffer = dsp.vector_malloc(4096);
@@ -28,15 +28,18 @@ TEST_CASE("a transfer takes the lowest channel that was never used or was waited
         CHECK(issue() == 1);
         CHECK(issue() == 3);
         dsp.scalar_work(100'000);
-        CHECK(dsp.dma_query(0));
-        CHECK(issue() == 4);  // complete is not enough
+        CHECK(issue() == 4);  // complete is not enough: the program must know
+        dsp.scalar_work(100'000);
+        CHECK(dsp.dma_query(2));
+        CHECK(issue() == 2);
         for (int channel = 0; channel < 5; ++channel) dsp.dma_wait(channel);
       },
       1);
 }
 
-TEST_CASE("a query tells whether the transfer is done", "[channel]") {
-  fresh().launch(
+// A program that polls learns from the query what a wait would have told it, so it owes no wait any more.
+TEST_CASE("a query tells whether the transfer is done, and then stands for the wait", "[channel]") {
+  const LaunchResult result = fresh().launch(
       [](Dsp& dsp) {
         CHECK(dsp.dma_query(0));
         const int channel = dsp.dma_p2p(k_ddr_start, row(4000), dsp.vector_malloc(4096), row(4000));
@@ -44,9 +47,11 @@ TEST_CASE("a query tells whether the transfer is done", "[channel]") {
         CHECK_FALSE(dsp.dma_query(channel));
         dsp.scalar_work(1);
         CHECK(dsp.dma_query(channel));
-        dsp.dma_wait(channel);
+        CHECK(dsp.dma_p2p(k_ddr_start, row(64), {Space::am, 0, 0}, row(64)) == channel);
+        while (!dsp.dma_query(channel)) dsp.scalar_work(10);
       },
       1);
+  CHECK(result.findings.empty());
 }
 
 TEST_CASE("a wait for what is done, or for an idle channel, costs its fixed cycles", "[channel]") {
@@ -92,17 +97,27 @@ TEST_CASE("reusing a busy channel is a finding and blocks until it is free", "[c
   CHECK(of(result.cores[0], CycleClass::dma_wait) == (k_start + 400) + (k_start + 400) + k_wait);
 }
 
-TEST_CASE("reusing a channel that is complete but was never waited for is no finding", "[channel][finding]") {
+TEST_CASE("reusing a channel that is complete but was never waited for is a finding", "[channel][finding]") {
   const LaunchResult result = fresh().launch(
       [](Dsp& dsp) {
         const Pointer buffer = dsp.vector_malloc(16384);
         dsp.raw_dma_p2p(k_ddr_start, row(4000), buffer, row(4000), 1, 5);
         dsp.scalar_work(10'000);
+        const std::int64_t before = dsp.now();
+        dsp.raw_dma_p2p(k_ddr_start, row(4000), buffer + 8192, row(4000), 1, 5);
+        CHECK(dsp.now() - before == k_issue);
+        dsp.dma_wait(5);
+        dsp.raw_dma_p2p(k_ddr_start, row(4000), buffer, row(4000), 1, 5);
+        dsp.scalar_work(10'000);
+        CHECK(dsp.dma_query(5));
         dsp.raw_dma_p2p(k_ddr_start, row(4000), buffer, row(4000), 1, 5);
         dsp.dma_wait(5);
       },
       1);
-  CHECK(result.findings.empty());
+  REQUIRE(result.findings.size() == 1);
+  CHECK(result.findings[0].kind == "wait-never-made");
+  CHECK_THAT(result.findings[0].message, Catch::Contains("channel 5") && Catch::Contains("am[0]+0x2000") &&
+                                             Catch::Contains("am[0]+0x0") && Catch::Contains("read too early"));
 }
 
 TEST_CASE("a wait never made is a finding at the program's end", "[channel][finding]") {
@@ -132,6 +147,14 @@ TEST_CASE("impossible transfers are refused with the bytes", "[channel]") {
   CHECK_THAT(refused_move(k_ddr_start, row(64), {Space::am, 4, 0}, row(64)), Catch::Contains("no core 4"));
   CHECK_THAT(refused_move(k_ddr_start, {INT64_MAX, INT64_MAX, 0}, am, row(64)), Catch::Contains("does not fit"));
   CHECK_THAT(refused_move(k_ddr_start, {2, 32, -33}, am, row(64)), Catch::Contains("runs backwards"));
+  CHECK_THAT(refused_move(k_ddr_start, {2, 8, INT64_MIN}, am, row(16)), Catch::Contains("runs backwards"));
+  CHECK_THAT(refused_move(k_ddr_start, {2, 8, INT64_MAX}, am, row(16)), Catch::Contains("does not fit"));
+  CHECK_THAT(refused_move(k_ddr_start, {1, 8, INT64_MAX}, am, row(8)), Catch::Contains("does not fit"));
+  CHECK_THAT(refused_move(k_ddr_start, row(16), am, {2, 8, INT64_MAX}), Catch::Contains("does not fit"));
+  CHECK_THAT(refused_move(k_ddr_start, {INT64_MAX, 8, -8}, am, row(16)), Catch::Contains("does not fit"));
+  CHECK_THAT(
+      refused_move(k_ddr_start, {std::int64_t{1} << 34, std::int64_t{1} << 34, -(std::int64_t{1} << 34)}, am, row(16)),
+      Catch::Contains("does not fit"));
 }
 
 TEST_CASE("the last byte of a memory can be moved, and SM of one core to AM of another", "[channel]") {

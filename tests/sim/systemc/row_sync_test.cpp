@@ -65,6 +65,11 @@ TEST_CASE("a row_syn mask holds the caller and only cores of the launch", "[row_
   };
   CHECK_THAT(with(0b100), Catch::Contains("mask 0x4"));
   CHECK_THAT(with(0b111), Catch::Contains("0 to 1"));
+  CHECK_THAT(refusal(cluster,
+                     [](Dsp& dsp) {
+                       dsp.dma_p2p({Space::ddr, -1, 0}, row(64), dsp.vector_malloc(64), row(64), false, 0b1);
+                     }),
+             Catch::Contains("mask 0x1 without row_syn"));
 }
 
 TEST_CASE("a row_syn group that never completes is a deadlock that names the missing core", "[row_syn][deadlock]") {
