@@ -17,12 +17,13 @@
 
 namespace mtsim::sim {
 
-/// functional: every byte moves, every packet executes. timing: no data; microkernels come from the memo. Same cycles.
+/// functional: every byte moves, every packet executes. timing: no data; microkernels are profiled. Same cycles for
+/// launches that do not fault.
 enum class Depth : std::uint8_t { functional, timing };
 
 struct ClusterOptions {
   Depth depth = Depth::functional;
-  bool memo = true;    // false in functional depth: nothing is taken from the memo, for the test that both depths agree
+  bool memo = true;    // timing: profiles are kept, on disk too (memo_file.h); false: anew in each call
   bool poison = true;  // DMA destinations hold NaN patterns from issue to completion (functional)
   std::int64_t max_call_cycles = 1'000'000'000;  // a microkernel that runs longer is a runaway: a fault
 };

@@ -68,13 +68,15 @@ KernelRecord& KernelMemo::record(const Kernel& kernel) {
 const KernelProfile& KernelMemo::profile(KernelRecord& record, std::span<const std::uint64_t> arguments,
                                          std::int64_t max_cycles, bool use_memo) {
   if (!record.not_static) {
+    const isa::Program& program = record.program->program();
     std::string why;
-    record.not_static = isa::timing_is_static(record.program->program(), &why) ? "" : why;
+    const bool is_static = isa::timing_is_static(program, &why) && isa::footprint_is_static(program, &why);
+    record.not_static = is_static ? "" : why;
   }
   if (!record.not_static->empty()) {
-    throw SimError(
-        fmt::format("call: '{}' cannot run in timing depth, its cycles depend on data: {}; use functional depth",
-                    record.program->program().name, *record.not_static));
+    throw SimError(fmt::format(
+        "call: '{}' cannot run in timing depth, its cycles or addresses depend on data: {}; use functional depth",
+        record.program->program().name, *record.not_static));
   }
   const auto work_out = [&] {
     RunOptions options;
@@ -86,13 +88,22 @@ const KernelProfile& KernelMemo::profile(KernelRecord& record, std::span<const s
 
   auto& bucket = record.profiles[hash(arguments)];
   for (const auto& known : bucket) {
-    if (std::equal(arguments.begin(), arguments.end(), known->arguments.begin(), known->arguments.end()))
-      return known->profile;
+    if (!std::equal(arguments.begin(), arguments.end(), known->arguments.begin(), known->arguments.end())) continue;
+    if (known->profile.result.cycles > max_cycles) return m_fresh = work_out();  // the limit was higher then
+    return known->profile;
   }
-  auto fresh = std::make_unique<KernelRecord::Profiled>();
-  fresh->arguments.assign(arguments.begin(), arguments.end());
-  fresh->profile = work_out();
-  bucket.push_back(std::move(fresh));
+  const std::string key = profile_key(record.program->program(), m_latencies, record.entry, arguments);
+  const KernelProfile* kept = m_file.find(key);
+  if (kept == nullptr || kept->pointers.size() != arguments.size() || kept->result.cycles > max_cycles) {
+    m_fresh = work_out();
+    if (m_fresh.result.status != RunStatus::done) return m_fresh;  // it ends the launch
+    m_file.add(key, m_fresh);
+    kept = &m_fresh;
+  }
+  auto learnt = std::make_unique<KernelRecord::Profiled>();
+  learnt->arguments.assign(arguments.begin(), arguments.end());
+  learnt->profile = *kept;
+  bucket.push_back(std::move(learnt));
   return bucket.back()->profile;
 }
 

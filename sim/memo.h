@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of a cluster: each program is decoded once per set of latencies, and a microkernel's cycles, unit counts and
-// footprint are worked out once per set of counts (timing depth).
+// footprint are worked out once per set of counts (timing depth), or taken from an earlier process (MemoFile).
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "isa/program.h"
 #include "sim/core/executor.h"
 #include "sim/dsp.h"
+#include "sim/memo_file.h"
 
 namespace mtsim::sim {
 
@@ -22,11 +23,11 @@ namespace mtsim::sim {
 struct KernelRecord {
   const DecodedProgram* program = nullptr;
   std::string entry;
-  /// Why its timing depends on data; "" when it does not. Absent until asked for.
+  /// Why its timing or footprint depends on data; "" when they do not. Absent until asked for.
   std::optional<std::string> not_static;
 
   struct Profiled {
-    std::vector<std::uint64_t> arguments;  // pointers as 0
+    std::vector<std::uint64_t> arguments;  // 0 but for counts
     KernelProfile profile;
   };
   std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Profiled>>> profiles;  // by hash of the arguments
@@ -34,7 +35,9 @@ struct KernelRecord {
 
 class KernelMemo {
  public:
-  explicit KernelMemo(const isa::Latencies& latencies) : m_latencies(latencies) {}
+  /// Profiles are kept in `file` (""; nowhere); it is written when the memo goes and something new was learnt.
+  explicit KernelMemo(const isa::Latencies& latencies, std::string file = MemoFile::default_path())
+      : m_latencies(latencies), m_file(std::move(file)) {}
 
   /// Programs decoded for other latencies stay alive but can no longer be called.
   void set_latencies(const isa::Latencies& latencies);
@@ -47,8 +50,9 @@ class KernelMemo {
   /// set_latencies.
   KernelRecord& record(const Kernel& kernel);
 
-  /// Profile for `arguments` (one per .param, pointers 0). Throws SimError when the kernel's timing depends on data.
-  /// With `use_memo` false it is worked out anew; the reference is then valid until the next call.
+  /// Profile for `arguments`: one per .param, 0 but for counts, since nothing else can change cycles or footprint.
+  /// Throws SimError when the kernel's timing or footprint depends on data. With `use_memo` false it is worked out
+  /// anew. The reference is valid until the next call.
   const KernelProfile& profile(KernelRecord& record, std::span<const std::uint64_t> arguments, std::int64_t max_cycles,
                                bool use_memo);
 
@@ -58,6 +62,7 @@ class KernelMemo {
   std::vector<std::unique_ptr<KernelRecord>> m_records;
   KernelRecord* m_last = nullptr;  // cores mostly call the kernel another core just called
   KernelProfile m_fresh;
+  MemoFile m_file;
 };
 
 }  // namespace mtsim::sim

@@ -25,10 +25,12 @@ mtsim_library(sim
   dsp.cpp
   fabric.cpp
   memo.cpp
+  memo_file.cpp
   memory.cpp
   memory_model.cpp
   pointer.cpp
   rendezvous.cpp
   zone.cpp)
 find_package(fmt REQUIRED)
-target_link_libraries(mtsim_sim PUBLIC mtsim::core mtsim::config mtsim::systemc PRIVATE fmt::fmt)
+find_package(nlohmann_json REQUIRED)
+target_link_libraries(mtsim_sim PUBLIC mtsim::core mtsim::config mtsim::systemc PRIVATE fmt::fmt nlohmann_json::nlohmann_json)

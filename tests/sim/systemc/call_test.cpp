@@ -80,6 +80,21 @@ TEST_CASE("registers are zero but for the arguments when a kernel starts", "[cal
   CHECK(read(cluster, {Space::sm, 0, 0}, 1)[0] == std::byte{5});
 }
 
+TEST_CASE("an argument goes to the register its .param names, in any file", "[call]") {
+  Cluster& cluster = fresh();
+  const Kernel store = load(cluster,
+                            ".param to, AR8, pointer sm\n.param offset, OR8, count\n.param value, R12, value\n"
+                            " SSTW R12, *+AR8[OR8]\n SBR R63\n SNOP 6\n");
+  cluster.launch([&](Dsp& dsp) { dsp.call(store, {dsp.scalar_malloc(64), 2, 5}); }, 1);
+  CHECK(read(cluster, {Space::sm, 0, 16}, 1)[0] == std::byte{5});
+  cluster.reset(bench_machine(), {.depth = Depth::timing});
+  const auto with_offset = [&](int offset) {
+    return cluster.launch([&](Dsp& dsp) { dsp.call(store, {Pointer{Space::sm, 0, 0}, offset, 5}); }, 1).fault;
+  };
+  CHECK_FALSE(with_offset(65536 / 8 - 1));
+  CHECK(with_offset(65536 / 8));
+}
+
 TEST_CASE("arguments must be as the kernel declares them", "[call]") {
   const auto depth = GENERATE(Depth::functional, Depth::timing);
   Cluster& cluster = fresh({.depth = depth});
@@ -120,7 +135,9 @@ TEST_CASE("a kernel that never ends is a fault", "[call][fault]") {
   const Kernel endless = load(cluster, k_endless);
   const LaunchResult result = cluster.launch([&](Dsp& dsp) { dsp.call(endless, {}); }, 1);
   REQUIRE(result.fault);
-  CHECK_THAT(result.fault->message, Catch::Contains("runaway") && Catch::Contains("10000 cycles"));
+  CHECK(result.fault->kind == FaultKind::runaway);
+  CHECK_FALSE(result.fault->packet.empty());
+  CHECK_THAT(result.fault->message, Catch::Contains("10000 cycles") && Catch::Contains("of the launch"));
 }
 
 TEST_CASE("a kernel whose branches depend on data runs in functional depth and is refused in timing depth", "[call]") {
@@ -133,6 +150,18 @@ TEST_CASE("a kernel whose branches depend on data runs in functional depth and i
   cluster.reset(bench_machine(), {.depth = Depth::timing});
   CHECK_THAT(refusal(cluster, program(load(cluster, k_data_loop))),
              Catch::Contains("cannot run in timing depth") && Catch::Contains("R0"));
+}
+
+TEST_CASE("a kernel whose addresses depend on a value is refused in timing depth", "[call]") {
+  Cluster& cluster = fresh({.depth = Depth::timing});
+  const Kernel store = load(cluster,
+                            ".param to, R10, pointer sm\n.param offset, R12, value\n SADD.M1 R10, R12, R12\n"
+                            " SMVAGA.M1 R12, AR8\n SNOP 1\n SSTW R20, *AR8\n SBR R63\n SNOP 6\n");
+  CHECK_THAT(refusal(cluster,
+                     [&](Dsp& dsp) {
+                       dsp.call(store, {dsp.scalar_malloc(64), 8});
+                     }),
+             Catch::Contains("cannot run in timing depth") && Catch::Contains("offset"));
 }
 
 TEST_CASE("a kernel is decoded once per program and latencies, and another machine needs its own", "[call]") {

@@ -2,6 +2,7 @@
 #include "zone_bench.h"
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 
 #include "isa/assembler.h"
 
@@ -31,6 +32,7 @@ MachineConfig bench_machine() {
 }
 
 Cluster& fresh(const ClusterOptions& options, const MachineConfig& machine) {
+  ::setenv("MTSIM_MEMO", "off", 0);  // nothing learnt by another process
   static Cluster cluster(bench_machine());
   cluster.reset(machine, options);
   return cluster;
