@@ -67,7 +67,7 @@ Command add_fit(CLI::App& app, CommonOptions& common) {
   add_json_option(*sub, common);
   add_machine_options(*sub, common);
   sub->footer(R"(
-A deterministic pattern search inside the plausible ranges of the machine file; each step is printed on stderr.
+A coarse grid far beyond the plausible ranges, then a deterministic pattern search; each step is printed on stderr.
   mtsim fit scenarios/paper/table_viii.yaml
   mtsim fit scenarios/paper/table_viii.yaml --write sim/machines/mt3000.yaml)");
   return {sub, [options, &common] { return run(*options, common); }};

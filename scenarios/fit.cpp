@@ -14,11 +14,14 @@ namespace mtsim::scenarios {
 
 namespace {
 
-constexpr double k_first_step = 0.25;           // of a range
-constexpr double k_smallest_step = 0.05;        // of a range: finer than the table's own noise
-constexpr double k_sensitivity_step = 0.125;    // of a range; doubles outward
+constexpr int k_grid_points = 5;                // of each parameter, evenly spaced in the logarithm
+constexpr double k_first_step = 0.25;           // of a value: half the ratio of two grid points or less
+constexpr double k_smallest_step = 0.015;       // of a value: finer than the table's own noise
+constexpr double k_sensitivity_step = 0.05;     // of a value; doubles outward
 constexpr double k_worthwhile_percent = 0.005;  // a smaller gain does not move the search
-constexpr int k_significant_digits = 3;         // fitted values are written with no more
+// The search looks far outside what is held plausible, so that the data decide and not the range.
+constexpr double k_beyond_plausible = 2.5;
+constexpr int k_significant_digits = 3;  // fitted values are written with no more
 
 double rounded(double value) {
   const double scale = std::pow(10.0, k_significant_digits - 1 - std::floor(std::log10(std::abs(value))));
@@ -50,11 +53,16 @@ class Objective {
     known->second = run(point);
     const double error = mape(known->second);
     const bool best = m_known.size() == 1 || error < m_best_mape;
-    if (best) m_best_mape = error;
+    if (best) {
+      m_best_mape = error;
+      m_best = point;
+    }
     if (m_on_step) m_on_step({point, error, best});
     return error;
   }
 
+  /// The best point evaluated so far.
+  const std::vector<double>& best() const { return m_best; }
   int evaluations() const { return static_cast<int>(m_known.size()); }
   const ScenarioResult& result(const std::vector<double>& point) const { return m_known.at(point); }
 
@@ -84,40 +92,42 @@ class Objective {
   const sim::Machine m_base;
   std::map<std::vector<double>, ScenarioResult> m_known;
   double m_best_mape = 0;
+  std::vector<double> m_best;
 };
 
-/// Hooke and Jeeves: explore along each axis, follow the direction that helped, halve the steps when nothing does.
-std::vector<double> pattern_search(Objective& objective, const std::vector<FitParameter>& parameters) {
-  auto better = [&objective](const std::vector<double>& a, const std::vector<double>& b) {
-    return objective(a) < objective(b) - k_worthwhile_percent;
+/// A coarse grid over the whole box, so that no start decides which valley is found.
+void search_grid(Objective& objective, const std::vector<FitParameter>& parameters) {
+  std::vector<double> point(parameters.size());
+  const std::function<void(std::size_t)> fix = [&](std::size_t i) {
+    if (i == parameters.size()) {
+      objective(objective.feasible(point));
+      return;
+    }
+    for (int step = 0; step < k_grid_points; ++step) {
+      point[i] = parameters[i].low * std::pow(parameters[i].high / parameters[i].low, step / (k_grid_points - 1.0));
+      fix(i + 1);
+    }
   };
-  auto explore = [&](std::vector<double> point, double step) {
-    for (std::size_t i = 0; i < point.size(); ++i) {
-      for (const double sign : {1.0, -1.0}) {
-        std::vector<double> next = point;
-        next[i] += sign * step * (parameters[i].high - parameters[i].low);
-        next = objective.feasible(next);
-        if (better(next, point)) {
-          point = next;
-          break;
-        }
+  fix(0);
+}
+
+/// Pattern search from the best point known: explore along each axis and each diagonal, move while that helps, halve
+/// the steps when nothing does. Diagonals, because the parameters trade against each other.
+void search_pattern(Objective& objective, const std::vector<FitParameter>& parameters) {
+  const auto count = static_cast<int>(parameters.size());
+  int directions = 1;
+  for (int i = 0; i < count; ++i) directions *= 3;
+  for (double step = k_first_step; step >= k_smallest_step; step /= 2) {
+    for (bool moved = true; moved;) {
+      moved = false;
+      const std::vector<double> from = objective.best();
+      for (int direction = 0; direction < directions && !moved; ++direction) {
+        std::vector<double> next = from;
+        for (int i = 0, digits = direction; i < count; ++i, digits /= 3) next[i] *= 1 + step * (digits % 3 - 1);
+        moved = objective(objective.feasible(next)) < objective(from) - k_worthwhile_percent;
       }
     }
-    return point;
-  };
-  std::vector<double> best;
-  for (const auto& p : parameters) best.push_back((p.low + p.high) / 2);
-  best = objective.feasible(best);
-  for (double step = k_first_step; step >= k_smallest_step; step /= 2) {
-    for (std::vector<double> next = explore(best, step); better(next, best);) {
-      std::vector<double> ahead = next;
-      for (std::size_t i = 0; i < ahead.size(); ++i) ahead[i] += next[i] - best[i];
-      ahead = objective.feasible(ahead);
-      best = next;
-      next = better(ahead, best) ? ahead : best;
-    }
   }
-  return best;
 }
 
 /// How far parameter `i` can move in direction `sign` before the error exceeds the tolerance; linear between
@@ -126,7 +136,7 @@ double tolerable(Objective& objective, const std::vector<double>& best, const Fi
                  double sign) {
   const double limit = objective(best) + k_fit_tolerance_percent;
   double inside = best[i], inside_error = objective(best);
-  for (double step = k_sensitivity_step * (p.high - p.low);; step *= 2) {
+  for (double step = k_sensitivity_step * best[i];; step *= 2) {
     std::vector<double> point = best;
     point[i] = inside + sign * step;
     point = objective.feasible(point);
@@ -161,7 +171,10 @@ std::vector<FitParameter> fit_parameters(const sim::Machine& machine, std::span<
     if (std::any_of(parameters.begin(), parameters.end(), [&](const auto& p) { return p.key == key; })) {
       throw UsageError(fmt::format("fit: parameter '{}' is given twice", key));
     }
-    FitParameter parameter{.key = key, .unit = number->unit, .low = number->range_low, .high = number->range_high};
+    FitParameter parameter{.key = key,
+                           .unit = number->unit,
+                           .low = number->range_low / k_beyond_plausible,
+                           .high = number->range_high * k_beyond_plausible};
     parameter.start = machine.get(key);
     parameters.push_back(std::move(parameter));
   }
@@ -179,8 +192,10 @@ FitResult fit(const Scenario& scenario, GemmRunner& runner, std::vector<FitParam
   Objective objective(scenario, runner, parameters, on_step);
   std::vector<double> start;
   for (const auto& p : parameters) start.push_back(p.start);
-  result.start_mape_percent = objective(start);
-  const std::vector<double> best = pattern_search(objective, parameters);
+  result.start_mape_percent = objective(objective.feasible(start));
+  search_grid(objective, parameters);
+  search_pattern(objective, parameters);
+  const std::vector<double> best = objective.best();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     parameters[i].value = best[i];
     parameters[i].sensitivity_low = tolerable(objective, best, parameters[i], i, -1);

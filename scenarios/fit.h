@@ -23,7 +23,7 @@ inline constexpr double k_fit_tolerance_percent = 0.3;
 struct FitParameter {
   std::string key;
   std::string unit;
-  double low = 0, high = 0;                          // the search stays inside the plausible range of the machine file
+  double low = 0, high = 0;                          // the search box: the plausible range and far beyond
   double start = 0;                                  // the machine file's value
   double value = 0;                                  // fitted
   double sensitivity_low = 0, sensitivity_high = 0;  // others held, error within k_fit_tolerance_percent of the best
@@ -46,8 +46,9 @@ struct FitResult {
 /// Checks the keys (UsageError for one that may not be fitted or has no range) and looks up ranges and values.
 std::vector<FitParameter> fit_parameters(const sim::Machine& machine, std::span<const std::string> keys);
 
-/// Minimises the scenario's mean absolute latency error by a pattern search from the middle of the ranges: the same
-/// steps on every host. `on_step` is called after each evaluation.
+/// Minimises the scenario's mean absolute latency error: the machine's own values and a coarse grid first, then a
+/// pattern search from the best of them; the same steps on every host. The result is the best point evaluated.
+/// `on_step` is called after each evaluation.
 FitResult fit(const Scenario& scenario, GemmRunner& runner, std::vector<FitParameter> parameters,
               const std::function<void(const FitStep&)>& on_step = {});
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -126,7 +128,9 @@ int run(int argc, char** argv) {
   refuse_unused(app, chosen);
   if (!common.json.empty() && common.json != "-") require_writable(common.json);
   const auto command = std::find_if(commands.begin(), commands.end(), [](const Command& c) { return c.app->parsed(); });
-  return command->run();
+  const int exit_code = command->run();
+  if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "stdout");
+  return exit_code;
 }
 
 }  // namespace

@@ -18,6 +18,38 @@ std::string shape_text(const Json& shape) {
   return joined(words, " ");
 }
 
+/// The cells a note stands at, as "m=1024, n=512|768" in the order of the table.
+std::string note_cells(const Json& run, const Json& note, const std::vector<std::string>& axes) {
+  std::vector<std::string> words;
+  std::size_t matched = 0;
+  for (const auto& axis : axes) {
+    std::vector<std::int64_t> values;
+    matched = 0;
+    for (const auto& cell : run.at("cases")) {
+      const auto& notes = cell.at("notes");
+      if (std::find(notes.begin(), notes.end(), note) == notes.end()) continue;
+      ++matched;
+      const std::int64_t value = cell.at("case").at(axis);
+      if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+    }
+    words.push_back(fmt::format("{}={}", axis, fmt::join(values, "|")));
+  }
+  return matched == run.at("cases").size() ? "all cells" : joined(words);
+}
+
+/// Every note of the cells once, in the order of the table.
+std::string notes_section(const Json& run, const std::string& rows, const std::string& columns) {
+  std::string out;
+  std::set<std::string> seen;
+  for (const auto& cell : run.at("cases")) {
+    for (const auto& note : cell.at("notes")) {
+      const auto text = note.get<std::string>();
+      if (seen.insert(text).second) out += fmt::format("- {}: {}\n", note_cells(run, note, {rows, columns}), text);
+    }
+  }
+  return out;
+}
+
 /// One scenario's section: a table in the paper's layout, summary, explained cells.
 std::string scenario_section(const Json& run) {
   const std::string rows = run.at("rows"), columns = run.at("columns");
@@ -52,22 +84,7 @@ std::string scenario_section(const Json& run) {
                        summary.at("mape_percent").get<double>(), summary.at("cases").get<int>(),
                        summary.at("worst_percent").get<double>(), shape_text(summary.at("worst_case")));
   }
-  std::set<std::string> seen;
-  for (const auto& cell : run.at("cases")) {
-    for (const auto& note : cell.at("notes")) {
-      const auto text = note.get<std::string>();
-      if (!seen.insert(text).second) continue;
-      std::vector<std::string> where;
-      for (const auto& other : run.at("cases")) {
-        for (const auto& candidate : other.at("notes")) {
-          if (candidate == note) where.push_back(shape_text(other.at("case")));
-        }
-      }
-      const bool all = where.size() == run.at("cases").size();
-      out += fmt::format("- {}: {}\n", all ? "all cells" : joined(where, "; "), text);
-    }
-  }
-  return out + "\n";
+  return out + notes_section(run, rows, columns) + "\n";
 }
 
 std::string number_text(const Json& value) {
