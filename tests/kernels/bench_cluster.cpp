@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <span>
 
 namespace mtsim::kernels {
@@ -10,6 +11,7 @@ namespace mtsim::kernels {
 sim::MachineConfig machine(const std::vector<std::string>& sets) { return sim::Machine::load("mt3000", sets).config(); }
 
 sim::Cluster& fresh(const sim::ClusterOptions& options, const sim::MachineConfig& config) {
+  ::setenv("MTSIM_MEMO", "off", 0);  // nothing learnt by another process
   static sim::Cluster cluster(machine());
   cluster.reset(config, options);
   return cluster;
