@@ -49,8 +49,8 @@ struct GemmPlan {  // what a call will do: resolved dataflow and tiles, and the 
 /// "mg=720,k2=128" over the defaults; unknown key or non-positive value: KernelError.
 GemmTiles parse_gemm_tiles(const std::string& text);
 
-/// Resolves dataflow and checks eqs. (4)-(8). Throws KernelError that names the equation and the bytes: needed,
-/// available.
+/// Resolves dataflow and checks eqs. (4)-(8) and the DMA channels. Throws KernelError that names the equation and the
+/// bytes, or the channels: needed, available.
 GemmPlan plan_gemm_f32(const GemmShape& shape, const GemmTiles& tiles, GemmDataflow dataflow,
                        const sim::MachineConfig& machine, GemmVariant variant = GemmVariant::best);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large M (Figs. 5 and 7): loops m-block (Mg) > k-block (Kg) > n-round (N2) > k-step (K2). X in GSM, W broadcast, Y
-// stays.
+// Large M (Figs. 5 and 7): loops m-block (Mg) > k-block (Kg) > n-round (N2) > k-step (K2).
+// X in GSM, W broadcast, Y stays.
 //
 // One k-step of each core, all of it lock-stepped by the broadcast:
 //   wait for X2, W2 of this step and for the Y tiles moved in the last one
@@ -16,13 +16,14 @@
 // every core has called it, hence is done with the buffer they overwrite.
 //
 // What the paper's sequence does otherwise (variant paper), and what is done here instead:
-//   Xg    a block starts when all its Xg is in GSM (III-B2: "cached into GSM", "subsequently ... decomposed").
-//         Here a step starts when its own chunk is there.
-//   order X2, W2, then the tiles of Y2, as Figs. 6 and 7 list T1, T2, T4.
-//         Here the tiles go first and use the DDR while the broadcast still gathers the cores.
-//   Y2    three buffers, so Y2 goes out and comes back between k-blocks unless one or two rounds leave no time for it.
-//         Here all Y2 of a block stay in AM whenever they fit.
-//   end   the last Y2 leaves when it is complete. Here each strip of it leaves as soon as it is done.
+//   Xg     a block starts when all its Xg is in GSM (III-B2: "cached into GSM", "subsequently ... decomposed").
+//          Here a step starts when its own chunk is there.
+//   order  X2, W2, then the tiles of Y2, as Figs. 6 and 7 list T1, T2, T4.
+//          Here the tiles go first and use the DDR while the broadcast still gathers the cores.
+//   Y2     three buffers, so Y2 goes out and comes back between k-blocks unless one or two rounds leave no time for it.
+//          Here all Y2 of a block stay in AM whenever they fit.
+//   end    the last Y2 leaves when it is complete.
+//          Here each strip of it leaves as soon as it is done.
 // The paper does not say how the next block's Xg comes in; both variants stream it as above.
 #include <algorithm>
 #include <array>
@@ -38,8 +39,7 @@ namespace {
 // What the next step needs goes first, then what the next round needs, then what the next block needs, in that order.
 enum Priority : int { k_next_step = 0, k_next_round = 1, k_next_block = 2 };
 
-// Channels of the transfers with a priority of their own; the device library gives out the others from 0.
-constexpr int k_y_in_channel = 4, k_y_out_channel = 5, k_chunk_channel = 8, k_chunk_channels = 8;
+using Channels = LargeMChannels;
 
 /// A place in the loops, outermost first.
 struct Step {
@@ -68,6 +68,7 @@ class LargeM {
     for (auto& x : m_x) x = dsp.scalar_malloc(rows * m_row_bytes);
     for (auto& w : m_w) w = dsp.vector_malloc(m_tiles.k2 * m_column_bytes);
     for (auto& y : m_y) y = dsp.vector_malloc(rows * m_column_bytes);
+    for (int i = 0; i < Channels::k_strips; ++i) m_leaving[i].channel = Channels::k_first_strip + i;
   }
 
   void run() {
@@ -137,7 +138,9 @@ class LargeM {
   }
 
   // --- X: DDR -> GSM in chunks of one k-step, a block ahead as far as GSM has become free; GSM -> SM one step ahead.
-  int chunk_channel(std::int64_t chunk) const { return k_chunk_channel + static_cast<int>(chunk % k_chunk_channels); }
+  int chunk_channel(std::int64_t chunk) const {
+    return Channels::k_first_chunk + static_cast<int>(chunk % Channels::k_chunks);
+  }
 
   /// X2 of this step is in SM: in the last round its chunk in GSM is free, with the last step the whole area.
   void free_chunks() {
@@ -149,7 +152,7 @@ class LargeM {
   /// needs any more.
   void load_chunks() {
     const auto has_place = [&] {
-      if (done(m_chunk) || m_loaded_chunks - m_waited_chunks == k_chunk_channels) return false;
+      if (done(m_chunk) || m_loaded_chunks - m_waited_chunks == Channels::k_chunks) return false;
       if (m_chunk.m == m_now.m && m_chunk.k == m_now.k) return true;
       const Step next_block = next_round({m_now.m, m_now.k, m_rounds - 1, 0});
       return m_chunk.m == next_block.m && m_chunk.k == next_block.k && m_chunk.s < m_free_chunks;
@@ -210,7 +213,7 @@ class LargeM {
   bool goes_out(const Step& at) const { return at.k == m_k_blocks - 1 || !stays(); }
 
   struct Transfer {
-    int channel;
+    int channel = 0;
     bool in_flight = false;
   };
   void wait(Transfer& transfer) {
@@ -276,8 +279,8 @@ class LargeM {
   std::array<sim::Pointer, 2> m_w;  // AM
   std::vector<sim::Pointer> m_y;    // AM
   int m_x_channel = 0, m_w_channel = 0;
-  Transfer m_y_in{k_y_in_channel}, m_y_out{k_y_out_channel};
-  std::array<Transfer, 4> m_leaving{{{6}, {7}, {8}, {9}}};  // strips of the very last step; no chunk is in flight then
+  Transfer m_y_in{Channels::k_y_in}, m_y_out{Channels::k_y_out};
+  std::array<Transfer, Channels::k_strips> m_leaving;  // strips of the very last step
   Step m_now;
   Step m_chunk;  // the next chunk to load: (m, k, -, s)
   std::int64_t m_loaded_chunks = 0, m_waited_chunks = 0;

@@ -63,7 +63,14 @@ void check_tiles(const GemmShape& shape, const GemmTiles& tiles) {
   }
 }
 
+void check_channels(const GemmShape& shape, std::string_view dataflow, int needed, const sim::MachineConfig& machine) {
+  if (machine.dma.channels >= needed) return;
+  throw KernelError(fmt::format("{}: the {} dataflow needs {} DMA channels a core, the machine has {} (dma.channels)",
+                                text(shape), dataflow, needed, machine.dma.channels));
+}
+
 GemmPlan plan_large_m(const GemmShape& shape, GemmTiles tiles, const sim::MachineConfig& machine, GemmVariant variant) {
+  check_channels(shape, "large-M", gemm::LargeMChannels::k_needed, machine);
   const std::int64_t cores = machine.cluster.cores;
   const bool one_k_block = tiles.kg >= shape.k;
   tiles.mg = std::min(tiles.mg, shape.m);
@@ -115,6 +122,7 @@ GemmPlan plan_large_m(const GemmShape& shape, GemmTiles tiles, const sim::Machin
 }
 
 GemmPlan plan_small_m(const GemmShape& shape, GemmTiles tiles, const sim::MachineConfig& machine) {
+  check_channels(shape, "small-M", gemm::SmallMChannels::k_needed, machine);
   const std::int64_t cores = machine.cluster.cores;
   const std::int64_t share = ceil_div(ceil_div(shape.n, k_gemm_n1), cores) * k_gemm_n1;  // columns of one core at most
   tiles.mg = shape.m;

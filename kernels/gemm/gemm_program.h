@@ -17,6 +17,18 @@ constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_di
 /// What the microkernel takes: even and at least 4.
 constexpr std::int64_t padded_k(std::int64_t k) { return k < 4 ? 4 : round_up(k, 2); }
 
+// DMA channels of a core. What the device library gives out (X, W) stays below the first channel of each dataflow's own
+// numbering; the machine needs all of them.
+struct LargeMChannels {
+  static constexpr int k_y_in = 4, k_y_out = 5, k_first_strip = 6, k_strips = 4;
+  static constexpr int k_first_chunk = 8, k_chunks = 8;  // strips leave when no chunk is in flight any more
+  static constexpr int k_needed = k_first_chunk + k_chunks;
+};
+struct SmallMChannels {
+  static constexpr int k_first_w = 4, k_ws = 2, k_first_y = k_first_w + k_ws, k_ys = 8;
+  static constexpr int k_needed = k_first_y + k_ys;
+};
+
 /// The microcode of one GEMM, decoded for the cluster's machine.
 struct Kernels {
   sim::Kernel accumulate;      // Y1 += X1 * W1

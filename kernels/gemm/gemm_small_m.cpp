@@ -17,8 +17,7 @@ namespace {
 // X first: all cores wait for it. Y last: nobody waits for it before the column block ends.
 enum Priority : int { k_x = 0, k_w = 1, k_y = 2 };
 
-// Channels of the transfers with a priority of their own; the device library gives out the others from 0.
-constexpr int k_w_channel = 4, k_y_channel = 6, k_y_channels = 8;
+using Channels = SmallMChannels;
 
 /// A place in the loops, outermost first.
 struct Step {
@@ -58,7 +57,7 @@ class SmallM {
             m_dsp.loop_iteration();
             const Step now{block, x, s, n};
             load_w(after(now), (i + 1) % 2);
-            m_dsp.dma_wait(k_w_channel + static_cast<int>(i % 2));
+            m_dsp.dma_wait(Channels::k_first_w + static_cast<int>(i % 2));
             multiply(now, i % 2);
             if (x == m_split.x_blocks - 1 && s == steps(x) - 1) store_y(now);
           }
@@ -125,7 +124,7 @@ class SmallM {
     const std::int64_t bytes = columns(at) * k_f32_bytes;
     m_dsp.raw_dma_p2p(m_operands.w + (k * m_shape.n + column(at)) * k_f32_bytes,
                       {k_of_step(at), bytes, m_shape.n * k_f32_bytes - bytes}, m_w[buffer],
-                      {k_of_step(at), bytes, m_w_pitch - bytes}, k_w, k_w_channel + static_cast<int>(buffer));
+                      {k_of_step(at), bytes, m_w_pitch - bytes}, k_w, Channels::k_first_w + static_cast<int>(buffer));
   }
 
   void multiply(const Step& at, std::int64_t buffer) {
@@ -145,18 +144,18 @@ class SmallM {
 
   // --- Y.
   void store_y(const Step& at) {
-    if (at.n >= k_y_channels) m_dsp.dma_wait(y_channel(at.n));
+    if (at.n >= Channels::k_ys) m_dsp.dma_wait(y_channel(at.n));
     const std::int64_t bytes = columns(at) * k_f32_bytes;
     m_dsp.raw_dma_p2p(m_y + at.n * m_w_pitch, {m_shape.m, bytes, m_y_pitch - bytes},
                       m_operands.y + column(at) * k_f32_bytes, {m_shape.m, bytes, m_shape.n * k_f32_bytes - bytes}, k_y,
                       y_channel(at.n));
-    m_y_in_flight = std::min<std::int64_t>(at.n + 1, k_y_channels);
+    m_y_in_flight = std::min<std::int64_t>(at.n + 1, Channels::k_ys);
   }
   void wait_for_y() {
     for (std::int64_t i = 0; i < m_y_in_flight; ++i) m_dsp.dma_wait(y_channel(i));
     m_y_in_flight = 0;
   }
-  int y_channel(std::int64_t n) const { return k_y_channel + static_cast<int>(n % k_y_channels); }
+  int y_channel(std::int64_t n) const { return Channels::k_first_y + static_cast<int>(n % Channels::k_ys); }
 
   sim::Dsp& m_dsp;
   const GemmShape m_shape;

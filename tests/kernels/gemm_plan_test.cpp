@@ -36,6 +36,21 @@ TEST_CASE("the paper's FP32 blocks take what eqs. (6)-(8) say", "[plan]") {
   CHECK(p.y_buffers == 3);
 }
 
+TEST_CASE("a machine with too few DMA channels is refused with both numbers", "[plan]") {
+  const auto with = [](const std::string& channels, GemmDataflow dataflow) -> std::string {
+    try {
+      plan_gemm_f32({6, 4096, 4096}, {}, dataflow, machine({"dma.channels=" + channels}));
+    } catch (const KernelError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK_THAT(with("15", large_m), Catch::Contains("needs 16 DMA channels") && Catch::Contains("has 15"));
+  CHECK_THAT(with("13", small_m), Catch::Contains("needs 14 DMA channels") && Catch::Contains("has 13"));
+  CHECK(with("16", large_m).empty());
+  CHECK(with("14", small_m).empty());
+}
+
 TEST_CASE("the best variant keeps all Y2 of a block in AM when they fit", "[plan]") {
   CHECK(plan({8192, 2048, 4096}).y_buffers == 8);  // 8 rounds of 256 columns beside 512 KB of W2
   CHECK(plan({8192, 2304, 4096}).y_buffers == 3);  // 9 do not fit
