@@ -84,11 +84,10 @@ void DmaEngine::check_side(const char* verb, const char* side, Pointer pointer, 
   const Memory& memory = m_zone.memory(pointer);
   const std::int64_t size = memory.size();
   std::int64_t pitch = 0, total = 0, reach = 0, end = 0;
-  const bool too_large = rows.count > size || __builtin_add_overflow(rows.bytes, rows.step, &pitch) ||
-                         __builtin_mul_overflow(rows.count, rows.bytes, &total) ||
-                         __builtin_mul_overflow(rows.count - 1, pitch, &reach) ||
-                         __builtin_add_overflow(reach, rows.bytes, &reach) ||
-                         __builtin_add_overflow(reach, pointer.offset, &end);
+  const bool too_large =
+      rows.count > size || __builtin_add_overflow(rows.bytes, rows.step, &pitch) ||
+      __builtin_mul_overflow(rows.count, rows.bytes, &total) || __builtin_mul_overflow(rows.count - 1, pitch, &reach) ||
+      __builtin_add_overflow(reach, rows.bytes, &reach) || __builtin_add_overflow(reach, pointer.offset, &end);
   if (too_large || end > size) {
     m_core.refuse(verb, fmt::format("the {} {} ({}) does not fit in the {} bytes of this memory{}", side, pointer.str(),
                                     rows_text(rows), size,
