@@ -27,16 +27,9 @@ int run(const Options& options, const CommonOptions& common) {
   request.sequence = parse_sequence(options.variant);
   request.tiles = kernels::parse_gemm_tiles(options.tile);
   request.memo = !options.no_memo;
-  if (options.depth.empty()) {
-    request.depth = request.verify || options.no_memo ? sim::Depth::functional : sim::Depth::timing;
-  } else {
-    request.depth = parse_depth(options.depth);
-  }
-  if (request.depth == sim::Depth::timing && (request.verify || options.no_memo)) {
-    throw UsageError(
-        fmt::format("{} needs --depth functional: timing depth moves no data and takes microkernels from the memo",
-                    request.verify ? "--verify" : "--no-memo"));
-  }
+  request.depth = !options.depth.empty() ? parse_depth(options.depth)
+                  : request.verify       ? sim::Depth::functional
+                                         : sim::Depth::timing;
   GemmRunner runner(load_machine(common));
   GemmOutcome outcome;
   {
@@ -63,7 +56,8 @@ Command add_op(CLI::App& app, CommonOptions& common) {
   sub->add_option("--tile", options->tile, "Block sizes, e.g. mg=720,kg=2048,k2=128,n2=256 (the paper's by default)");
   sub->add_option("--depth", options->depth,
                   "functional moves every byte, timing skips data; the same cycles (default timing)");
-  sub->add_flag("--no-memo", options->no_memo, "Execute every microkernel call instead of remembering its cycles");
+  sub->add_flag("--no-memo", options->no_memo,
+                "Timing depth: profile every microkernel call anew and keep nothing on disk");
   sub->add_flag("--verify", options->request.verify, "Compare with FP64; implies functional depth");
   sub->add_option("--seed", options->request.seed, "Of the random operands in [-1, 1) (default 1)");
   add_json_option(*sub, common);

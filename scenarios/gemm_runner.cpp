@@ -90,7 +90,7 @@ GemmOutcome GemmRunner::run(const GemmRequest& request) {
   const sim::MachineConfig& config = m_machine.config();
   const auto [m, n, k] = request.shape;
   if (request.verify && request.depth == sim::Depth::timing) {
-    throw UsageError("timing depth moves no data, so there is nothing to verify; use functional depth");
+    throw UsageError("--verify needs functional depth: timing depth moves no data");
   }
   require_shape(request.shape, config);
   require_host_memory(request);

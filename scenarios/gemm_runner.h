@@ -27,7 +27,7 @@ struct GemmRequest {
   GemmSequence sequence;
   kernels::GemmTiles tiles;
   sim::Depth depth = sim::Depth::timing;
-  bool memo = true;        // false: every packet is executed, nothing comes from the memo
+  bool memo = true;        // timing: false profiles every call anew
   bool verify = false;     // functional depth only
   std::uint64_t seed = 1;  // of the operands, uniform in [-1, 1)
 };
