@@ -38,8 +38,8 @@ std::string Folder::read(const std::string& name) const {
 }
 
 CommandResult Folder::mtsim(const std::string& arguments) const {
-  const std::string line =
-      "cd " + m_path.string() + " && MTSIM_MEMO=memo.json " MTSIM_COMMAND " " + arguments + " >command.out 2>command.err </dev/null";
+  const std::string line = "cd " + m_path.string() + " && MTSIM_MEMO=memo.json " MTSIM_COMMAND " " + arguments +
+                           " >command.out 2>command.err </dev/null";
   const int status = std::system(line.c_str());
   CommandResult result;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
