@@ -165,8 +165,8 @@ std::vector<FitParameter> fit_parameters(const sim::Machine& machine, std::span<
           fmt::format("fit: '{}' is {} ({}) and stays so; only {} are fitted, so that all else is a prediction", key,
                       to_string(number->provenance), number->source, fmt::join(k_fittable, " and ")));
     }
-    if (!(number->range_low < number->range_high)) {
-      throw UsageError(fmt::format("fit: '{}' has no plausible range in {}; give it one", key, machine.path()));
+    if (!(0 < number->range_low && number->range_low < number->range_high)) {
+      throw UsageError(fmt::format("fit: '{}' has no plausible range above 0 in {}; give it one", key, machine.path()));
     }
     if (std::any_of(parameters.begin(), parameters.end(), [&](const auto& p) { return p.key == key; })) {
       throw UsageError(fmt::format("fit: parameter '{}' is given twice", key));
