@@ -15,6 +15,8 @@ namespace {
 constexpr std::int64_t k_never = std::numeric_limits<std::int64_t>::max();
 // Finish times are rounded up; this much beyond a whole cycle is rounding of doubles, not work.
 constexpr double k_slack_cycles = 1e-6;
+// Half of what 64 bits hold: a row cost of a second times many rows stays a long time and does not wrap to none.
+constexpr double k_longest_cycles = 4e18;
 // A resource with less than this fraction left is full.
 constexpr double k_full = 1e-9;
 constexpr double k_min_size = 1e-9;
@@ -134,7 +136,7 @@ void Fabric::share(std::int64_t now) {
       continue;
     }
     const double cycles = std::ceil(transfer->m_left / transfer->m_rate - k_slack_cycles);
-    transfer->m_finish = now + std::max<std::int64_t>(static_cast<std::int64_t>(cycles), 0);
+    transfer->m_finish = now + static_cast<std::int64_t>(std::clamp(cycles, 0.0, k_longest_cycles));
   }
 }
 

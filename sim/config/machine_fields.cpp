@@ -14,6 +14,7 @@ constexpr Possible above_zero(double high) { return {0, high, true}; }
 constexpr double k_gib = 1024.0 * 1024 * 1024;
 constexpr double k_most_cycles = 1e6;  // of one fixed cost
 constexpr double k_most_us = 1e6;      // a second
+constexpr double k_least_gb_s = 1e-3;  // below, the cycles of one transfer leave 64 bits
 constexpr double k_most_gb_s = 1e5;
 
 constexpr isa::Register k_scalar_address{isa::RegisterFile::AR, 8};
@@ -28,7 +29,7 @@ std::vector<MachineField> machine_fields(MachineConfig& c) {
   return {
       // key, unit, member, possible values
       // clang-format off
-      {"core.clock_ghz",              "GHz",      &c.core.clock_ghz,              above_zero(100)},
+      {"core.clock_ghz",              "GHz",      &c.core.clock_ghz,              between(1e-3, 100)},
       {"core.sm_bytes",               "B",        &c.core.sm_bytes,               between(256, k_gib)},
       {"core.am_bytes",               "B",        &c.core.am_bytes,               between(256, k_gib)},
       {"core.call_cycles",            "cycles",   &c.core.call_cycles,            between(0, k_most_cycles)},
@@ -38,12 +39,12 @@ std::vector<MachineField> machine_fields(MachineConfig& c) {
       {"core.loop_cycles",            "cycles",   &c.core.loop_cycles,            between(0, k_most_cycles)},
       {"cluster.cores",               "cores",    &c.cluster.cores,               between(1, 64)},
       {"cluster.gsm_bytes",           "B",        &c.cluster.gsm_bytes,           between(256, 64 * k_gib)},
-      {"cluster.gsm_bandwidth_gb_s",  "GB/s",     &c.cluster.gsm_bandwidth_gb_s,  above_zero(k_most_gb_s)},
-      {"cluster.port_bandwidth_gb_s", "GB/s",     &c.cluster.port_bandwidth_gb_s, above_zero(k_most_gb_s)},
+      {"cluster.gsm_bandwidth_gb_s",  "GB/s",     &c.cluster.gsm_bandwidth_gb_s,  between(k_least_gb_s, k_most_gb_s)},
+      {"cluster.port_bandwidth_gb_s", "GB/s",     &c.cluster.port_bandwidth_gb_s, between(k_least_gb_s, k_most_gb_s)},
       {"cluster.barrier_us",          "us",       &c.cluster.barrier_us,          between(0, k_most_us)},
       {"cluster.launch_us",           "us",       &c.cluster.launch_us,           between(0, k_most_us)},
       {"ddr.bytes",                   "B",        &c.ddr.bytes,                   between(256, 4096 * k_gib)},
-      {"ddr.bandwidth_gb_s",          "GB/s",     &c.ddr.bandwidth_gb_s,          above_zero(k_most_gb_s)},
+      {"ddr.bandwidth_gb_s",          "GB/s",     &c.ddr.bandwidth_gb_s,          between(k_least_gb_s, k_most_gb_s)},
       {"ddr.row_cost_ns",             "ns",       &c.ddr.row_cost_ns,             between(0, 1e9)},
       {"ddr.memory_model",            "",         &c.ddr.memory_model,            {}},
       {"dma.channels",                "count",    &c.dma.channels,                between(1, 64)},

@@ -226,9 +226,10 @@ TEST_CASE("each wrong key or value of a what-if has one clear message", "[machin
 
 TEST_CASE("a value outside its plausible range is a what-if, an impossible one is refused", "[machine]") {
   CHECK(Machine::load("mt3000", {"ddr.bandwidth_gb_s=400"}).config().ddr.bandwidth_gb_s == 400);
-  CHECK(error_of_what_if("ddr: {bandwidth_gb_s: 0}") ==
-        "w.yaml:2:23: error: 'ddr.bandwidth_gb_s': no machine has 0 GB/s; a possible value is above 0 and at most "
-        "100000");
+  CHECK(
+      error_of_what_if("ddr: {bandwidth_gb_s: 0}") ==
+      "w.yaml:2:23: error: 'ddr.bandwidth_gb_s': no machine has 0 GB/s; a possible value is at least 0.001 and at most "
+      "100000");
   for (const char* text :
        {"core: {clock_ghz: -1.8}", "core: {sm_bytes: 0}", "core: {am_bytes: -1}", "core: {call_cycles: -1}",
         "cluster: {cores: 0}", "cluster: {cores: 65}", "cluster: {launch_us: -1}", "cluster: {barrier_us: -0.1}",
