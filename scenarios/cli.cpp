@@ -2,10 +2,15 @@
 #include "scenarios/cli.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "isa/assembler.h"
 #include "scenarios/error.h"
 #include "scenarios/files.h"
+#include "sim/config/scalar.h"
+#include "sim/memory_model.h"
 
 namespace mtsim::scenarios {
 
@@ -23,8 +28,43 @@ void add_machine_options(CLI::App& app, CommonOptions& common) {
   add_set_option(app, common, "Change one number of the machine, e.g. ddr.bandwidth_gb_s=60 (repeatable)");
 }
 
+CLI::Validator whole_number(std::int64_t low) {
+  return CLI::Validator(
+      [low](const std::string& text) -> std::string {
+        const auto number = sim::scan_integer(text);
+        if (!number.value)
+          return fmt::format("{}{}{}", number.problem.message, number.problem.suggestion.empty() ? "" : "; ",
+                             number.problem.suggestion);
+        if (text.find_first_of("xX") != std::string::npos)
+          return fmt::format("'{}': write it in decimal, {}", text, *number.value);
+        if (*number.value < low) return fmt::format("{} is too small; at least {}", text, low);
+        return "";
+      },
+      "");
+}
+
+void protect_from_json(const CommonOptions& common, const std::vector<std::string>& inputs) {
+  if (common.json.empty() || common.json == "-") return;
+  for (const std::string& input : inputs) {
+    if (same_file(common.json, input))
+      throw UsageError(fmt::format("--json {}: would overwrite the input '{}'; name another file", common.json, input));
+  }
+}
+
+void require_memory_model(const sim::Machine& machine) {
+  const auto names = sim::memory_model_names();
+  const std::string& name = machine.config().ddr.memory_model;
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  throw UsageError(fmt::format("{}: unknown DDR model '{}' (ddr.memory_model){}; known: {}", machine.path(), name,
+                               isa::did_you_mean(name, known), fmt::join(names, ", ")));
+}
+
 sim::Machine load_machine(const CommonOptions& common, const std::string& fallback) {
-  return sim::Machine::load(common.machine.empty() ? fallback : common.machine, common.sets);
+  sim::Machine machine = sim::Machine::load(common.machine.empty() ? fallback : common.machine, common.sets);
+  require_memory_model(machine);
+  protect_from_json(common, {machine.path()});
+  return machine;
 }
 
 std::pair<std::string, std::string> split_set(const std::string& text) {

@@ -46,6 +46,15 @@ void add_json_option(CLI::App& app, CommonOptions& common);
 void add_machine_options(CLI::App& app, CommonOptions& common);  // --machine and --set
 void add_set_option(CLI::App& app, CommonOptions& common, const std::string& help);
 
+/// A whole decimal number from `low` on, strictly: no 010, no 0x10.
+CLI::Validator whole_number(std::int64_t low);
+
+/// UsageError when --json would overwrite one of these files.
+void protect_from_json(const CommonOptions& common, const std::vector<std::string>& inputs);
+
+/// UsageError when the machine names a DDR model there is not.
+void require_memory_model(const sim::Machine& machine);
+
 /// The machine of --machine and --set, or `fallback` with --set.
 sim::Machine load_machine(const CommonOptions& common, const std::string& fallback = k_default_machine);
 

@@ -36,6 +36,7 @@ Checked check_file(const std::string& file, const Options& options, const isa::L
 
 int run(const Options& options, const CommonOptions& common) {
   const sim::Machine machine = load_machine(common);
+  protect_from_json(common, options.files);
   int exit_code = k_exit_done;
   std::string text;
   Json results = Json::array();

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "scenarios/cli.h"
+#include "scenarios/error.h"
 #include "scenarios/exec.h"
 #include "scenarios/files.h"
 
@@ -17,6 +20,13 @@ struct Options {
 int run(const Options& options, const CommonOptions& common) {
   const sim::Machine machine = load_machine(common);
   const ExecSpec spec = load_exec_spec(options.spec, machine.config());
+  protect_from_json(common, spec.inputs);
+  for (const auto& dump : spec.dumps) protect_from_json(common, {dump.path});
+  for (const auto& dump : spec.dumps) {
+    if (same_file(dump.path, machine.path()))
+      throw UsageError(
+          fmt::format("{}: the dump '{}' would overwrite the machine file; name another file", spec.path, dump.file));
+  }
   const ExecOutcome outcome = run_exec(spec, machine);
   Json json = exec_json(spec, outcome);
   std::string text = exec_text(spec, outcome);
@@ -48,7 +58,7 @@ Example of a SPEC:
   dump:
     - {space: am, address: 0x8000, bytes: 3072, file: c.bin}
 
-Exit status 1 when the program faults or reaches max_cycles; dumps and JSON are written in any case.
+Paths are relative to the SPEC. Exit status 1 when the program faults or reaches max_cycles; dumps and JSON are written in any case.
   mtsim exec scenarios/examples/axpy.yaml --annotate
   mtsim exec k.yaml --json - --set latencies.VLDW=8)");
   return {sub, [options, &common] { return run(*options, common); }};

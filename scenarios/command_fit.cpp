@@ -19,28 +19,53 @@ struct Options {
   std::string machine_file;  // --write
 };
 
+std::string residuals_path(const Options& options) {
+  return std::filesystem::path(options.machine_file).replace_extension(".fit.json").string();
+}
+
+/// What --write needs, asked before the work: a file that can take the numbers, and is the machine that is fitted.
+void require_fit_target(const Options& options, const std::vector<std::string>& keys, const CommonOptions& common) {
+  require_writable(options.machine_file);
+  require_writable(residuals_path(options));
+  if (!common.sets.empty()) {
+    throw UsageError(fmt::format(
+        "fit --write {}: with --set another machine would be fitted than the file describes; put the number into the "
+        "file, or leave --write out",
+        options.machine_file));
+  }
+  if (!common.machine.empty()) {
+    const std::string fitted = sim::Machine::load(common.machine).path();
+    if (!same_file(fitted, options.machine_file)) {
+      throw UsageError(fmt::format("fit --write {}: --machine is another file, {}; name one of the two",
+                                   options.machine_file, fitted));
+    }
+  }
+  sim::require_fittable(options.machine_file, keys);
+}
+
 void write_fit(const Options& options, const Scenario& scenario, const FitResult& result, const Json& json) {
   const auto cells = result.residuals.summary.at(std::string(k_fit_metric)).cells;
+  std::vector<sim::FittedNumber> numbers;
   for (const auto& p : result.parameters) {
-    sim::write_fitted(
-        options.machine_file, p.key, p.value,
-        fmt::format("{} ({} cells, mean error {:.1f} %)", scenario.paper_source, cells, result.mape_percent));
+    numbers.push_back(
+        {p.key, p.value,
+         fmt::format("{} ({} cells, mean error {:.1f} %)", scenario.paper_source, cells, result.mape_percent)});
   }
-  const std::string residuals = std::filesystem::path(options.machine_file).replace_extension(".fit.json").string();
-  write_text(residuals, dump(json));
+  const std::string residuals = residuals_path(options);
+  StagedFile staged(residuals, dump(json));  // a full disk is noticed before the machine file changes
+  sim::write_fitted(options.machine_file, numbers);
+  staged.commit();
   fmt::print(stderr, "wrote {} and {}\n", options.machine_file, residuals);
 }
 
 int run(const Options& options, const CommonOptions& common) {
   const Scenario scenario = load_scenario(options.scenario);
-  if (!options.machine_file.empty()) {
-    require_writable(options.machine_file);
-    sim::Machine::load(options.machine_file);  // refused now rather than after the work
-  }
+  const auto keys = split_list(options.parameters, "--parameters");
   const std::string fallback = options.machine_file.empty() ? scenario.machine : options.machine_file;
   GemmRunner runner(load_machine(common, fallback));
-  const auto keys = split_list(options.parameters, "--parameters");
   const auto parameters = fit_parameters(runner.machine(), keys);
+  if (!options.machine_file.empty()) require_fit_target(options, keys, common);
+  protect_from_json(common, {scenario.path});
   fmt::print(stderr, "fitting {} cells of {}; mean absolute error of {}:\n", scenario.cells().size(), scenario.name,
              k_fit_metric);
   const FitResult result = fit(scenario, runner, parameters, [&parameters](const FitStep& step) {
@@ -67,7 +92,9 @@ Command add_fit(CLI::App& app, CommonOptions& common) {
   add_json_option(*sub, common);
   add_machine_options(*sub, common);
   sub->footer(R"(
-A coarse grid far beyond the plausible ranges, then a deterministic pattern search; each step is printed on stderr.
+A coarse grid over 2.5 times the plausible ranges, then a pattern search from the best point known; the machine's own
+values are tried first, so the result is never worse. Each step is printed on stderr. --write changes the file once, after
+the fit, and takes the machine from it: no --set, no other --machine.
   mtsim fit scenarios/paper/table_viii.yaml
   mtsim fit scenarios/paper/table_viii.yaml --write sim/machines/mt3000.yaml)");
   return {sub, [options, &common] { return run(*options, common); }};

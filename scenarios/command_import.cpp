@@ -22,13 +22,23 @@ int run(const Options& options, const CommonOptions& common) {
   const auto bodies = isa::import_c(read_text(options.source), options.source);
   if (bodies.empty())
     throw UsageError(fmt::format("{}: has no asm body; give a C file with GCC extended asm", options.source));
+  protect_from_json(common, {options.source});
+  std::vector<std::string> paths;
+  for (const auto& body : bodies) {
+    paths.push_back((std::filesystem::path(options.folder) / (body.name + ".s")).string());
+    if (same_file(paths.back(), options.source))
+      throw UsageError(
+          fmt::format("{}: would be overwritten by its own import; choose another folder", options.source));
+  }
+  protect_from_json(common, paths);
   std::error_code error;
   std::filesystem::create_directories(options.folder, error);
   if (error) throw UsageError(fmt::format("{}: cannot make this folder: {}", options.folder, error.message()));
   Json json = {{"source", options.source}, {"files", Json::array()}};
   std::string text;
-  for (const auto& body : bodies) {
-    const std::string path = (std::filesystem::path(options.folder) / (body.name + ".s")).string();
+  for (std::size_t i = 0; i < bodies.size(); ++i) {
+    const auto& body = bodies[i];
+    const std::string& path = paths[i];
     write_text(path, body.text);
     json["files"].push_back({{"name", body.name}, {"file", path}, {"place", body.place.str()}});
     text += fmt::format("{}: {}\n", body.place.str(), path);

@@ -47,9 +47,9 @@ Command add_op(CLI::App& app, CommonOptions& common) {
   CLI::App* op = app.add_subcommand("op", "Run one operator on one cluster");
   op->require_subcommand(1);
   CLI::App* sub = op->add_subcommand("gemm", "Y[m,n] = X[m,k] * W[k,n], row-major");
-  sub->add_option("--m", options->request.shape.m, "Rows of X and Y")->required();
-  sub->add_option("--n", options->request.shape.n, "Columns of W and Y")->required();
-  sub->add_option("--k", options->request.shape.k, "Columns of X, rows of W")->required();
+  sub->add_option("--m", options->request.shape.m, "Rows of X and Y")->check(whole_number(1))->required();
+  sub->add_option("--n", options->request.shape.n, "Columns of W and Y")->check(whole_number(1))->required();
+  sub->add_option("--k", options->request.shape.k, "Columns of X, rows of W")->check(whole_number(1))->required();
   sub->add_option("--dtype", options->dtype, "Element type (f32)");
   sub->add_option("--variant", options->variant,
                   "best or paper (its own sequence), and automatic, large_m (W broadcast) or small_m (X broadcast)");
@@ -59,7 +59,8 @@ Command add_op(CLI::App& app, CommonOptions& common) {
   sub->add_flag("--no-memo", options->no_memo,
                 "Timing depth: profile every microkernel call anew and keep nothing on disk");
   sub->add_flag("--verify", options->request.verify, "Compare with FP64; implies functional depth");
-  sub->add_option("--seed", options->request.seed, "Of the random operands in [-1, 1) (default 1)");
+  sub->add_option("--seed", options->request.seed, "Of the random operands in [-1, 1) (default 1)")
+      ->check(whole_number(0));
   add_json_option(*sub, common);
   add_machine_options(*sub, common);
   op->footer("\n  mtsim op gemm --m 720 --n 256 --k 2048 --dtype f32 --verify");

@@ -33,6 +33,8 @@ sim::Machine apply_sets(Scenario& scenario, const CommonOptions& common) {
     }
     machine.set(key, value);
   }
+  require_memory_model(machine);
+  protect_from_json(common, {scenario.path, machine.path()});
   return machine;
 }
 

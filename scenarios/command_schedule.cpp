@@ -34,6 +34,7 @@ Json loops_json(const std::vector<isa::LoopSchedule>& loops) {
 
 int run(const Options& options, const CommonOptions& common) {
   const sim::Machine machine = load_machine(common);
+  protect_from_json(common, {options.file});
   const isa::Latencies& latencies = machine.config().latencies;
   const isa::Program program = isa::assemble_file(options.file, {.operands = parse_operands(options.operands)});
   const std::string text = isa::schedule_text(program, latencies, options.part);

@@ -40,8 +40,12 @@ ExecOutcome run_exec(const ExecSpec& spec, const sim::Machine& machine) {
     return space == sim::CoreMemory::sm ? sm : am;
   };
   for (const auto& image : spec.memory) {
-    std::copy(image.content.begin(), image.content.end(),
-              memory(image.space).begin() + static_cast<std::ptrdiff_t>(image.address));
+    const auto bytes = std::span(memory(image.space)).subspan(image.address, static_cast<std::size_t>(image.bytes));
+    if (image.path.empty()) {
+      std::fill(bytes.begin(), bytes.end(), image.fill);
+    } else {
+      read_bytes(image.path, bytes);
+    }
   }
 
   sim::Executor executor(sm, am);

@@ -132,8 +132,7 @@ void search_pattern(Objective& objective, const std::vector<FitParameter>& param
 
 /// How far parameter `i` can move in direction `sign` before the error exceeds the tolerance; linear between
 /// evaluations.
-double tolerable(Objective& objective, const std::vector<double>& best, const FitParameter& p, std::size_t i,
-                 double sign) {
+double tolerable(Objective& objective, const std::vector<double>& best, std::size_t i, double sign) {
   const double limit = objective(best) + k_fit_tolerance_percent;
   double inside = best[i], inside_error = objective(best);
   for (double step = k_sensitivity_step * best[i];; step *= 2) {
@@ -173,6 +172,8 @@ std::vector<FitParameter> fit_parameters(const sim::Machine& machine, std::span<
     }
     FitParameter parameter{.key = key,
                            .unit = number->unit,
+                           .plausible_low = number->range_low,
+                           .plausible_high = number->range_high,
                            .low = number->range_low / k_beyond_plausible,
                            .high = number->range_high * k_beyond_plausible};
     parameter.start = machine.get(key);
@@ -198,8 +199,8 @@ FitResult fit(const Scenario& scenario, GemmRunner& runner, std::vector<FitParam
   const std::vector<double> best = objective.best();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     parameters[i].value = best[i];
-    parameters[i].sensitivity_low = tolerable(objective, best, parameters[i], i, -1);
-    parameters[i].sensitivity_high = tolerable(objective, best, parameters[i], i, +1);
+    parameters[i].sensitivity_low = tolerable(objective, best, i, -1);
+    parameters[i].sensitivity_high = tolerable(objective, best, i, +1);
   }
   result.mape_percent = objective(best);
   result.evaluations = objective.evaluations();

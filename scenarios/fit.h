@@ -23,7 +23,8 @@ inline constexpr double k_fit_tolerance_percent = 0.3;
 struct FitParameter {
   std::string key;
   std::string unit;
-  double low = 0, high = 0;                          // the search box: the plausible range and far beyond
+  double plausible_low = 0, plausible_high = 0;      // the machine file's range
+  double low = 0, high = 0;                          // the search box: that range and far beyond
   double start = 0;                                  // the machine file's value
   double value = 0;                                  // fitted
   double sensitivity_low = 0, sensitivity_high = 0;  // others held, error within k_fit_tolerance_percent of the best

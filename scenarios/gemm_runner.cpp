@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "isa/checker.h"
+#include "kernels/gemm/gemm_program.h"
 #include "scenarios/error.h"
 #include "scenarios/exec.h"
 #include "scenarios/table.h"
@@ -43,9 +44,9 @@ void require_shape(const kernels::GemmShape& shape, const sim::MachineConfig& ma
                              static_cast<double>(shape.m) * static_cast<double>(shape.n));
   if (needed > static_cast<double>(machine.ddr.bytes)) {
     throw UsageError(
-        fmt::format("gemm m={} n={} k={}: X, W and Y take {:.3f} GB in FP32, the cluster's DDR has {:.3f} GB; "
-                    "use a smaller shape or a machine with more ddr.bytes",
-                    shape.m, shape.n, shape.k, needed / 1e9, static_cast<double>(machine.ddr.bytes) / 1e9));
+        fmt::format("gemm m={} n={} k={}: X, W and Y take {:.0f} bytes in FP32, the cluster's DDR has {} (ddr.bytes); "
+                    "use a smaller shape or a machine with more",
+                    shape.m, shape.n, shape.k, needed, machine.ddr.bytes));
   }
 }
 
@@ -65,9 +66,6 @@ void require_host_memory(const GemmRequest& request) {
         m, n, k, needed, available));
   }
 }
-
-/// The terms of one element's sum: k padded to even and at least 4.
-std::int64_t padded_terms(std::int64_t k) { return std::max<std::int64_t>(4, k + k % 2); }
 
 template <class Value>
 std::span<const std::byte> bytes_of(const std::vector<Value>& values) {
@@ -122,16 +120,15 @@ GemmOutcome GemmRunner::run(const GemmRequest& request) {
   if (request.verify && !outcome.launch.fault) {
     std::vector<float> y(static_cast<std::size_t>(m * n));
     m_cluster->read(operands.y, std::as_writable_bytes(std::span(y)));
-    outcome.verification = verify_gemm_f32(x, w, y, m, n, k, padded_terms(k));
+    outcome.verification = verify_gemm_f32(x, w, y, m, n, k, kernels::gemm::padded_k(k));
   }
 
   outcome.latency_ms = config.milliseconds(outcome.launch.cycles);
   outcome.peak_gmac_s = config.peak_gmac_s(k_fp32_per_word);
   if (outcome.latency_ms > 0) outcome.gmac_s = request.shape.macs() / (outcome.latency_ms * 1e6);
   outcome.utilisation = outcome.gmac_s / outcome.peak_gmac_s;
-  for (const std::string_view name : kernels::names()) {
-    if (!name.starts_with("gemm_f32") && !name.starts_with("zero_")) continue;  // zero_*: padding on chip
-    const isa::Program& program = kernels::program(name);
+  for (const auto& called : outcome.launch.kernels) {
+    const isa::Program& program = kernels::program(called.program);
     for (const auto& mnemonic : assumed_instructions(program)) outcome.assumed_instructions.push_back(mnemonic);
     for (const auto& rule : isa::assumed_shapes(program)) outcome.assumed_packet_rules.push_back(rule);
   }
@@ -158,17 +155,29 @@ const char* to_string(kernels::GemmVariant variant) { return variant == kernels:
 
 GemmSequence parse_sequence(const std::string& words) {
   GemmSequence sequence;
+  std::string variant_word, dataflow_word;  // given so far
+  const auto choose = [&words](std::string& before, const std::string& word) {
+    if (!before.empty())
+      throw UsageError(fmt::format("variant '{}': '{}' and '{}' exclude each other; keep one", words, before, word));
+    before = word;
+  };
   for (std::size_t at = 0; at <= words.size();) {
     const std::size_t comma = std::min(words.find(',', at), words.size());
     const std::string word = words.substr(at, comma - at);
     at = comma + 1;
     bool known = false;
     for (auto variant : {kernels::GemmVariant::best, kernels::GemmVariant::paper}) {
-      if (word == to_string(variant)) sequence.variant = variant, known = true;
+      if (word != to_string(variant)) continue;
+      choose(variant_word, word);
+      sequence.variant = variant;
+      known = true;
     }
     for (auto dataflow :
          {kernels::GemmDataflow::automatic, kernels::GemmDataflow::large_m, kernels::GemmDataflow::small_m}) {
-      if (word == to_string(dataflow)) sequence.dataflow = dataflow, known = true;
+      if (word != to_string(dataflow)) continue;
+      choose(dataflow_word, word);
+      sequence.dataflow = dataflow;
+      known = true;
     }
     if (known) continue;
     static constexpr std::array<std::string_view, 5> k_words = {"best", "paper", "automatic", "large_m", "small_m"};

@@ -27,7 +27,7 @@ struct GemmRequest {
   GemmSequence sequence;
   kernels::GemmTiles tiles;
   sim::Depth depth = sim::Depth::timing;
-  bool memo = true;        // timing: false profiles every call anew
+  bool memo = true;        // timing: cycles of calls may come from earlier ones, on disk too
   bool verify = false;     // functional depth only
   std::uint64_t seed = 1;  // of the operands, uniform in [-1, 1)
 };
@@ -41,6 +41,7 @@ struct GemmOutcome {
   double gmac_s = 0;       // multiply-accumulates, 10^9 a second
   double utilisation = 0;  // of the cluster's peak MAC rate, 0..1
   double peak_gmac_s = 0;
+  // Of the microkernels that were called.
   std::vector<std::string> assumed_instructions;
   std::vector<std::string> assumed_packet_rules;
   double wall_s = 0;  // on the host

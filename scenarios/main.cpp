@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -17,6 +19,7 @@
 #include "scenarios/error.h"
 #include "scenarios/files.h"
 #include "sim/config/yaml.h"
+#include "sim/core/executor.h"
 #include "sim/dsp.h"
 
 namespace mtsim::scenarios {
@@ -34,7 +37,8 @@ Examples:
 Exit status: 0 done, 1 the simulated program or a comparison failed, 2 wrong usage or input.)";
 
 int fail(int code, std::string_view message) {
-  fmt::print(stderr, "mtsim: {}\n", message);
+  // No fmt::print: it throws when stderr is full, and there is nobody left to tell.
+  std::fputs(fmt::format("mtsim: {}\n", message).c_str(), stderr);
   return code;
 }
 
@@ -42,6 +46,11 @@ int fail(int code, std::string_view message) {
 const CLI::App& innermost(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() ? app : innermost(*chosen.front());
+}
+
+/// "mtsim op gemm".
+std::string command_path(const CLI::App& app) {
+  return app.get_parent() == nullptr ? "mtsim" : command_path(*app.get_parent()) + " " + app.get_name();
 }
 
 std::vector<std::string> option_names(const CLI::App& app) {
@@ -70,8 +79,7 @@ std::string unexpected_words(const CLI::App& app) {
   const CLI::App& sub = innermost(app);
   for (const std::string& word : app.remaining(true)) {
     const std::string name = word.substr(0, word.find('='));
-    const std::string see =
-        fmt::format("; see {} --help", sub.get_display_name() == "mtsim" ? "mtsim" : "mtsim " + sub.get_name());
+    const std::string see = fmt::format("; see {} --help", command_path(sub));
     if (name.size() > 1 && name.front() == '-') {
       return fmt::format("unknown option '{}' of '{}'{}{}", name, sub.get_name(), did_you_mean(name, option_names(sub)),
                          see);
@@ -84,6 +92,19 @@ std::string unexpected_words(const CLI::App& app) {
     return fmt::format("'{}' is one word too many for '{}'{}", word, sub.get_name(), see);
   }
   return "";
+}
+
+/// `--json ''` is a slip of a script, not a wish for the default.
+void refuse_empty_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 0) continue;
+    option->check(CLI::Validator(
+        [](const std::string& text) {
+          return text.empty() ? std::string("is empty; give a value or leave it out") : std::string();
+        },
+        ""));
+  }
+  for (CLI::App* sub : app.get_subcommands(nullptr)) refuse_empty_values(*sub);
 }
 
 /// Common options given in front of a subcommand that has no use for them.
@@ -109,15 +130,20 @@ int run(int argc, char** argv) {
        {add_exec, add_import, add_check, add_fmt, add_schedule, add_op, add_run, add_fit, add_describe, add_report}) {
     commands.push_back(add(app, common));
   }
+  refuse_empty_values(app);
 
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == 0) {  // --help, --version
+      std::ostringstream out;
+      app.exit(error, out, out);
+      fmt::print("{}", out.str());
+      return k_exit_done;
+    }
     const std::string unexpected = unexpected_words(app);
     return fail(k_exit_usage, unexpected.empty()
-                                  ? fmt::format("{}; see mtsim{} --help", error.what(),
-                                                &innermost(app) == &app ? "" : " " + innermost(app).get_name())
+                                  ? fmt::format("{}; see {} --help", error.what(), command_path(innermost(app)))
                                   : unexpected);
   }
   const CLI::App& chosen = innermost(app);
@@ -128,8 +154,20 @@ int run(int argc, char** argv) {
   refuse_unused(app, chosen);
   if (!common.json.empty() && common.json != "-") require_writable(common.json);
   const auto command = std::find_if(commands.begin(), commands.end(), [](const Command& c) { return c.app->parsed(); });
-  const int exit_code = command->run();
-  if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "stdout");
+  try {
+    sim::best_host_level();
+  } catch (const std::runtime_error& error) {
+    throw UsageError(error.what());
+  }
+  return command->run();
+}
+
+/// What is printed counts only once it is out.
+int run_and_flush(int argc, char** argv) {
+  const int exit_code = run(argc, argv);
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw std::system_error(errno != 0 ? errno : EIO, std::generic_category(), "stdout");
   return exit_code;
 }
 
@@ -141,7 +179,7 @@ int main(int argc, char** argv) {
   using namespace mtsim;
   using namespace mtsim::scenarios;
   try {
-    return run(argc, argv);
+    return run_and_flush(argc, argv);
   } catch (const ProgramFailed& error) {
     return fail(k_exit_failed, error.what());
   } catch (const isa::IsaError& error) {

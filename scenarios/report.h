@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,11 @@
 namespace mtsim::scenarios {
 
 using Json = nlohmann::ordered_json;  // keys stay in the order they are written
+
+/// A note of every result.
+inline constexpr std::string_view k_not_modelled =
+    "not modelled: L1 caches and instruction fetch of the cores, bank conflicts of AM, SM and GSM, DDR pages and "
+    "refresh, the CPUs";
 
 /// Indented JSON text; bytes that are no UTF-8 (a file name, a comment) become replacement characters.
 std::string dump(const Json& json);

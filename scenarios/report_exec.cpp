@@ -27,10 +27,8 @@ double vmac_utilisation(const sim::RunResult& result) {
 }
 
 std::vector<std::string> exec_notes(const ExecSpec& spec, const ExecOutcome& outcome) {
-  std::vector<std::string> notes = {
-      "not modelled: L1 instruction and data caches, bank conflicts of SM and AM, interrupts",
-      "cycles leave out the caller's jump into the microkernel",
-  };
+  std::vector<std::string> notes = {std::string(k_not_modelled),
+                                    "cycles leave out the caller's jump into the microkernel"};
   if (outcome.result.status != sim::RunStatus::done && !spec.dumps.empty()) {
     notes.push_back(
         fmt::format("the dumps hold the memory as the run left it (status {})", to_string(outcome.result.status)));
@@ -55,7 +53,7 @@ Json exec_json(const ExecSpec& spec, const ExecOutcome& outcome) {
   const sim::RunResult& result = outcome.result;
   Json json;
   json["status"] = to_string(result.status);
-  json["fault"] = result.status == sim::RunStatus::fault ? fault_json(result.fault) : Json(nullptr);
+  json["fault"] = result.fault.kind != sim::FaultKind::none ? fault_json(result.fault) : Json(nullptr);
   json["program"] = spec.program.file;
   json["cycles"] = result.cycles;
   json["packets"] = result.packets;
@@ -85,7 +83,7 @@ Json exec_json(const ExecSpec& spec, const ExecOutcome& outcome) {
 std::string exec_text(const ExecSpec& spec, const ExecOutcome& outcome) {
   const sim::RunResult& result = outcome.result;
   std::string out = fmt::format("{}: {}\n", spec.program.file, to_string(result.status));
-  if (result.status == sim::RunStatus::fault) out += "fault: " + result.fault.str() + "\n";
+  if (result.fault.kind != sim::FaultKind::none) out += "fault: " + result.fault.str() + "\n";
   Table totals({Align::left, Align::right, Align::left});
   totals.add({"cycles", grouped(result.cycles), "= packets + idles"});
   totals.add({"packets", grouped(result.packets)});

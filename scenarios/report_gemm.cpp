@@ -66,7 +66,7 @@ KernelTotals kernel_totals(const sim::LaunchResult& launch) {
 
 const std::vector<std::string> k_gemm_notes = {
     "one multiply-accumulate counts as one operation in gmac_s and in the peak; gflop_s is twice gmac_s",
-    "not modelled: L1 caches of the cores, bank conflicts of SM, AM and GSM, DDR pages and refresh",
+    std::string(k_not_modelled),
 };
 
 Json tiles_json(const kernels::GemmTiles& tiles) {
@@ -168,6 +168,7 @@ std::string gemm_text(const GemmOutcome& outcome, const sim::Machine& machine) {
   for (const auto& f : launch.findings) {
     out += fmt::format("finding: {} (core {}, cycle {}): {}\n", f.kind, f.core, grouped(f.cycle), f.message);
   }
+  for (const auto& note : k_gemm_notes) out += "note: " + note + "\n";
   out += fmt::format("host: {:.2f} s\n", outcome.wall_s);
   return out;
 }

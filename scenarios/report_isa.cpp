@@ -77,7 +77,7 @@ loop:   VLDW *AR0++[OR0], VR2 | SADD.M1 -1, R1, R1   ; sources first, destinatio
 | pairs | `VR1:VR0`, low register even; the low one holds the lower addresses |
 | addresses | `*AR`, `*+AR[i]`, `*-AR[i]`, `*AR++[i]`, `*AR--[i]`; i is an immediate or OR register, in index units of the instruction |
 | operands | `%0`, `%1`: R10, R12, R14, ... unless the caller names others |
-| immediates | decimal or `0x` hex, `#` allowed in front |
+| immediates | decimal or `0x` hex |
 | predicates | `[R0]` nonzero, `[!R0]` zero, in front of the instruction |
 | comments | `;` or `//` to the end of the line |
 | directives | `.param NAME, REGISTER, value` (or `count`, `pointer sm`, `pointer am`), `.equ`, `.rept`/`.endr`, `.macro`/`.endm`, `.region`/`.endregion`, `.scheduled_for VLDW=9` |
@@ -93,8 +93,9 @@ R63 ends the microkernel. Nothing ever stalls: cycles = packets + idles.
 
 ## Instructions
 
-Grade: `paper` is printed in the paper, `published` was validated on kernels that ran on the hardware, `assumed` is our definition;
-every run lists the assumed ones it used. A machine file may change cycles.
+Grade: `paper` is printed in the paper. `published` follows from validated kernels: microkernels that others scheduled by hand and
+published for this DSP, executed packet by packet until every result was right, which pins latencies and semantics. `assumed` is our
+definition, chosen where neither says anything; every run lists the assumed ones it executed. A machine file may change cycles.
 
 )";
 

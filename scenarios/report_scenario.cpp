@@ -146,7 +146,7 @@ Json scenario_json(const Scenario& scenario, const ScenarioResult& result, const
   json["assumed"] = {{"instructions", collect(result, &GemmOutcome::assumed_instructions)},
                      {"packet_rules", collect(result, &GemmOutcome::assumed_packet_rules)},
                      {"machine", assumed_machine_keys(machine)}};
-  json["notes"] = Json::array();
+  json["notes"] = Json::array({k_not_modelled});
   for (const auto& note : scenario.notes) json["notes"].push_back(note.text);
   json["host"] = {{"wall_s", result.wall_s}};
   return json;
@@ -178,6 +178,7 @@ std::string scenario_text(const Scenario& scenario, const ScenarioResult& result
   }
   out +=
       fmt::format("machine {}; fitted: {}; all else is a prediction\n", machine.config().name, fitted_numbers(machine));
+  out += fmt::format("note: {}\n", k_not_modelled);
   for (const auto& note : scenario.notes) out += fmt::format("note{}: {}\n", cells_text(note), note.text);
   for (const auto& cell : result.cells) {
     out += trouble(cell.outcome);
@@ -204,7 +205,8 @@ Json fit_json(const Scenario& scenario, const FitResult& result) {
   for (const auto& p : result.parameters) {
     json["parameters"][p.key] = {{"value", p.value},
                                  {"unit", p.unit},
-                                 {"range", {p.low, p.high}},
+                                 {"range", {p.plausible_low, p.plausible_high}},
+                                 {"searched", {p.low, p.high}},
                                  {"sensitivity", {p.sensitivity_low, p.sensitivity_high}}};
   }
   json["mape_percent"] = result.mape_percent;
@@ -230,9 +232,10 @@ std::string fit_text(const Scenario& scenario, const FitResult& result) {
   for (const auto& p : result.parameters) {
     table.add({p.key, fmt::format("{:g}", p.start), fmt::format("{:g}", p.value), p.unit,
                fmt::format("{:.3g} - {:.3g}", p.sensitivity_low, p.sensitivity_high),
-               fmt::format("{:g} - {:g}", p.low, p.high)});
-    if (p.value <= p.low || p.value >= p.high) {
-      warnings += fmt::format("note: {} lies at the end of its plausible range\n", p.key);
+               fmt::format("{:g} - {:g}", p.plausible_low, p.plausible_high)});
+    if (p.value < p.plausible_low || p.value > p.plausible_high) {
+      warnings += fmt::format("note: {} lies outside its plausible range{}\n", p.key,
+                              p.value <= p.low || p.value >= p.high ? ", at the end of what was searched" : "");
     }
   }
   Table cells({Align::left, Align::right, Align::right, Align::right}, {"cell", "paper", "fitted", "error %"});

@@ -41,13 +41,13 @@ std::vector<std::int64_t> read_sizes(const YamlNode& node) {
   return sizes;
 }
 
-Axis read_axis(const YamlNode& node) {
+std::optional<Axis> read_axis(const YamlNode& node) {
   const std::string name = node.as_string();
   for (int a = 0; a < k_axes; ++a) {
     if (name == k_axis_names[static_cast<std::size_t>(a)]) return static_cast<Axis>(a);
   }
   node.complain(fmt::format("unknown axis '{}'", name), "known: m, n, k");
-  return Axis::m;
+  return std::nullopt;
 }
 
 /// Runs a reader of a word that throws UsageError and makes that a complaint at the word's place.
@@ -67,14 +67,17 @@ void read_word(const YamlNode& root, std::string_view key, Value& value, const P
 void read_grid(const YamlNode& root, Scenario& scenario) {
   const YamlNode grid = root.require("grid");
   if (grid.is_null()) return;
-  int long_axes = 0;
+  scenario.grid_place = grid.place();
   for (std::size_t a = 0; a < k_axes; ++a) {
     const YamlNode axis = grid.require(k_axis_names[a]);
     if (!axis.is_null()) scenario.grid[a] = read_sizes(axis);
-    if (scenario.grid[a].size() > 1) ++long_axes;
   }
-  if (const auto rows = root.find("rows")) scenario.rows = read_axis(*rows);
-  if (const auto columns = root.find("columns")) scenario.columns = read_axis(*columns);
+  const auto rows_node = root.find("rows"), columns_node = root.find("columns");
+  const auto rows = rows_node ? read_axis(*rows_node) : scenario.rows;
+  const auto columns = columns_node ? read_axis(*columns_node) : scenario.columns;
+  if (!rows || !columns) return;
+  scenario.rows = *rows;
+  scenario.columns = *columns;
   if (scenario.rows == scenario.columns) root.complain("rows and columns are the same axis", "use two of m, n, k");
   const auto third =
       static_cast<std::size_t>(k_axes - static_cast<int>(scenario.rows) - static_cast<int>(scenario.columns));
@@ -141,6 +144,10 @@ void read_notes(const YamlNode& root, Scenario& scenario) {
 /// "[1024, 2048]" or "1024" of --set.
 std::vector<std::int64_t> parse_sizes(const std::string& key, const std::string& text) {
   std::vector<std::int64_t> sizes;
+  if (text == "null" || text == "~") {
+    throw UsageError(
+        fmt::format("--set {}={}: is no size; give one, or a list such as \"{}=[256, 512]\"", key, text, key));
+  }
   const auto document = sim::YamlDocument::parse(text, "--set " + key);
   sizes = read_sizes(document.root());
   document.finish();
@@ -236,6 +243,11 @@ Scenario load_scenario(const std::string& path) {
   if (!machine.is_null()) {
     scenario.machine = machine.as_string();
     if (scenario.machine.ends_with(".yaml")) scenario.machine = relative_to(path, scenario.machine);
+    try {
+      sim::Machine::load(scenario.machine);
+    } catch (const sim::ConfigError& error) {
+      machine.complain(error.what());
+    }
   }
   const YamlNode operation = root.require("operator");
   if (!operation.is_null() && operation.as_string() != "gemm") {

@@ -51,6 +51,7 @@ struct Scenario {
   std::optional<GemmSequence> beside;  // simulated as well and shown beside it
   kernels::GemmTiles tiles;
   std::array<std::vector<std::int64_t>, k_axes> grid;
+  isa::Place grid_place;                   // in the file
   Axis rows = Axis::m, columns = Axis::n;  // of the printed table; the third axis has one value
   std::string paper_source;
   // metric -> row value -> column value -> number, as the paper printed it

@@ -1,11 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/scenario_runner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 
+#include "scenarios/error.h"
+
 namespace mtsim::scenarios {
+
+namespace {
+
+/// What cannot be run is the scenario's mistake: its place goes in front.
+GemmOutcome run_cell(const Scenario& scenario, GemmRunner& runner, const GemmRequest& request) {
+  const auto place = [&] {
+    return fmt::format("{}: cell m={} n={} k={}", scenario.grid_place.str(), request.shape.m, request.shape.n,
+                       request.shape.k);
+  };
+  try {
+    return runner.run(request);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", place(), error.what()));
+  } catch (const kernels::KernelError& error) {
+    throw UsageError(fmt::format("{}: {}", place(), error.what()));
+  } catch (const ProgramFailed& error) {
+    throw ProgramFailed(fmt::format("{}: {}", place(), error.what()));
+  }
+}
+
+}  // namespace
 
 bool ScenarioResult::passed() const {
   return std::all_of(cells.begin(), cells.end(), [](const CellResult& cell) {
@@ -20,11 +45,11 @@ ScenarioResult run_scenario(const Scenario& scenario, GemmRunner& runner, const 
     CellResult done;
     const GemmRequest request{
         .shape = cell.shape, .sequence = scenario.sequence, .tiles = scenario.tiles, .depth = scenario.depth};
-    done.outcome = runner.run(request);
+    done.outcome = run_cell(scenario, runner, request);
     if (scenario.beside) {
       GemmRequest other = request;
       other.sequence = *scenario.beside;
-      done.beside = runner.run(other);
+      done.beside = run_cell(scenario, runner, other);
     }
     done.metrics = {{"latency_ms", done.outcome.latency_ms}, {"gmac_s", done.outcome.gmac_s}};
     for (const auto& [metric, paper] : cell.paper) {

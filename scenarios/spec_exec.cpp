@@ -152,98 +152,115 @@ struct Location {
   std::int64_t size = 0;  // of the whole space
 };
 
-Location read_location(const YamlNode& entry, const sim::MachineConfig& machine) {
-  Location location;
+/// Absent when the entry has no usable place; that is complained about then.
+std::optional<Location> read_location(const YamlNode& entry, const sim::MachineConfig& machine) {
   const YamlNode space = entry.require("space");
-  if (!space.is_null()) {
-    const std::string name = space.as_string();
-    if (name == "am") {
-      location.space = sim::CoreMemory::am;
-    } else if (name != "sm") {
-      space.complain(fmt::format("unknown memory '{}'", name), "a core has sm (scalar side) and am (vector side)");
-    }
-  }
-  location.size = location.space == sim::CoreMemory::sm ? machine.core.sm_bytes : machine.core.am_bytes;
   const YamlNode address = entry.require("address");
-  if (!address.is_null()) {
-    location.address = address.as_integer();
-    if (location.address < 0 || location.address >= location.size) {
-      address.complain(fmt::format("address {:#x} is outside {}", location.address, to_string(location.space)),
-                       fmt::format("it has {} bytes", location.size));
-      location.address = 0;
-    }
+  if (space.is_null() || address.is_null()) return std::nullopt;
+  Location location;
+  const std::string name = space.as_string();
+  if (name != "am" && name != "sm") {
+    space.complain(fmt::format("unknown memory '{}'", name), "a core has sm (scalar side) and am (vector side)");
+    return std::nullopt;
   }
-  return location;
+  location.space = name == "am" ? sim::CoreMemory::am : sim::CoreMemory::sm;
+  location.size = location.space == sim::CoreMemory::sm ? machine.core.sm_bytes : machine.core.am_bytes;
+  location.address = address.as_integer();
+  if (location.address >= 0 && location.address < location.size) return location;
+  address.complain(fmt::format("{:#x} is outside {}", location.address, name),
+                   fmt::format("it has {} bytes", location.size));
+  return std::nullopt;
 }
 
 /// Complains when [address, address + bytes) leaves the memory.
-bool fits(const YamlNode& place, const Location& at, std::int64_t bytes) {
-  if (bytes >= 1 && bytes <= at.size - at.address) return true;
+bool fits(const YamlNode& place, const std::optional<Location>& at, std::int64_t bytes) {
   if (bytes < 1) {
     place.complain(fmt::format("{} bytes", bytes), "at least 1");
-  } else {
-    place.complain(fmt::format("{} bytes at {:#x} end outside {}", bytes, at.address, to_string(at.space)),
-                   fmt::format("it has {} bytes, {} from that address on", at.size, at.size - at.address));
+    return false;
   }
+  if (!at) return false;  // the place itself is wrong
+  if (bytes <= at->size - at->address) return true;
+  place.complain(fmt::format("{} bytes at {:#x} end outside {}", bytes, at->address, to_string(at->space)),
+                 fmt::format("it has {} bytes, {} from that address on", at->size, at->size - at->address));
   return false;
 }
 
-/// A file's bytes, or what is wrong with it as a complaint at `place`.
-std::optional<std::vector<std::byte>> read_input(const YamlNode& place, const std::string& path) {
+/// The size of a file that is read later, or what is wrong with it as a complaint at `place`.
+std::optional<std::int64_t> input_bytes(const YamlNode& place, const std::string& path) {
   try {
-    return read_bytes(path);
+    return file_bytes(path);
   } catch (const UsageError& error) {
     place.complain(error.what());
     return std::nullopt;
   }
 }
 
-ExecSpec::Image read_image(const YamlNode& entry, const std::string& spec, const sim::MachineConfig& machine) {
-  const Location at = read_location(entry, machine);
-  ExecSpec::Image image{at.space, static_cast<std::uint64_t>(at.address), {}};
+void read_file_image(const YamlNode& entry, const YamlNode& file, const std::optional<Location>& at, ExecSpec& spec,
+                     ExecSpec::Image& image) {
+  image.path = relative_to(spec.path, file.as_string());
+  spec.inputs.push_back(image.path);
+  const auto size = input_bytes(file, image.path);
+  const auto bytes = entry.find("bytes");
+  image.bytes = bytes ? bytes->as_integer() : size.value_or(0);
+  if (!size) return;
+  if (!bytes && *size == 0) {
+    file.complain(fmt::format("'{}' is empty", file.as_string()), "give a file of raw little-endian bytes");
+  } else if (fits(bytes ? *bytes : file, at, image.bytes) && image.bytes > *size) {
+    file.complain(fmt::format("'{}' is too short: {} bytes, {} asked", file.as_string(), *size, image.bytes),
+                  "correct 'bytes' or the file");
+  }
+}
+
+void read_image(const YamlNode& entry, ExecSpec& spec, const sim::MachineConfig& machine) {
+  const auto at = read_location(entry, machine);
+  ExecSpec::Image image;
+  if (at) {
+    image.space = at->space;
+    image.address = static_cast<std::uint64_t>(at->address);
+  }
   const auto file = entry.find("file");
   const auto fill = entry.find("fill");
   const auto bytes = entry.find("bytes");
   if (file.has_value() == fill.has_value()) {
     entry.complain("a memory entry takes either 'file' or 'fill' with 'bytes'",
                    "write {space: am, address: 0, file: a.bin}");
-    return image;
-  }
-  if (fill) {
-    if (!bytes) {
-      entry.complain("'fill' needs 'bytes'", "write {space: am, address: 0, fill: 0xFF, bytes: 256}");
-      return image;
-    }
+  } else if (file) {
+    read_file_image(entry, *file, at, spec, image);
+  } else if (!bytes) {
+    entry.complain("'fill' needs 'bytes'", "write {space: am, address: 0, fill: 0xFF, bytes: 256}");
+  } else {
     const std::int64_t value = fill->as_integer();
     if (value < 0 || value > 255) fill->complain(fmt::format("{} is not a byte", value), "0 to 255");
-    const std::int64_t count = bytes->as_integer();
-    if (fits(*bytes, at, count)) image.content.assign(static_cast<std::size_t>(count), static_cast<std::byte>(value));
-    return image;
+    image.fill = static_cast<std::byte>(value);
+    image.bytes = bytes->as_integer();
+    fits(*bytes, at, image.bytes);
   }
-  auto content = read_input(*file, relative_to(spec, file->as_string()));
-  if (!content) return image;
-  if (bytes) {
-    const std::int64_t count = bytes->as_integer();
-    if (fits(*bytes, at, count)) {
-      if (static_cast<std::size_t>(count) > content->size()) {
-        file->complain(fmt::format("'{}' is too short: {} bytes, {} asked", file->as_string(), content->size(), count),
-                       "correct 'bytes' or the file");
-      } else {
-        content->resize(static_cast<std::size_t>(count));
-      }
-    }
-  } else if (content->empty()) {
-    file->complain(fmt::format("'{}' is empty", file->as_string()), "give a file of raw little-endian bytes");
-  } else {
-    fits(*file, at, static_cast<std::int64_t>(content->size()));
-  }
-  image.content = std::move(*content);
-  return image;
+  spec.memory.push_back(std::move(image));
 }
 
-ExecSpec::Dump read_dump(const YamlNode& entry, const std::string& spec, const sim::MachineConfig& machine) {
-  const Location at = read_location(entry, machine);
-  ExecSpec::Dump dump{at.space, static_cast<std::uint64_t>(at.address), 0, "", ""};
+/// Complains about a file to write that would destroy one that is read or written by the same run.
+void check_output(const YamlNode& place, const std::string& path, const ExecSpec& spec) {
+  for (const std::string& input : spec.inputs) {
+    if (same_file(path, input)) {
+      place.complain(fmt::format("this dump would overwrite the input '{}'", input), "name another file");
+      return;
+    }
+  }
+  for (const auto& other : spec.dumps) {
+    if (!other.path.empty() && same_file(path, other.path)) {
+      place.complain(fmt::format("an earlier dump goes to '{}' as well", other.file), "name another file");
+      return;
+    }
+  }
+}
+
+void read_dump(const YamlNode& entry, ExecSpec& spec, const sim::MachineConfig& machine) {
+  const auto at = read_location(entry, machine);
+  ExecSpec::Dump dump;
+  if (at) {
+    dump.space = at->space;
+    dump.address = static_cast<std::uint64_t>(at->address);
+  }
   const YamlNode bytes = entry.require("bytes");
   if (!bytes.is_null()) {
     dump.bytes = bytes.as_integer();
@@ -252,14 +269,15 @@ ExecSpec::Dump read_dump(const YamlNode& entry, const std::string& spec, const s
   const YamlNode file = entry.require("file");
   if (!file.is_null()) {
     dump.file = file.as_string();
-    dump.path = relative_to(spec, dump.file);
+    dump.path = relative_to(spec.path, dump.file);
     try {
       require_writable(dump.path);
+      check_output(file, dump.path, spec);
     } catch (const UsageError& error) {
       file.complain(error.what());
     }
   }
-  return dump;
+  spec.dumps.push_back(std::move(dump));
 }
 
 /// Calls `read` for each entry of the optional list `key`.
@@ -269,6 +287,7 @@ void for_each_entry(const YamlNode& root, std::string_view key, const Read& read
   if (!list) return;
   if (!list->is_sequence()) {
     list->complain(fmt::format("'{}' must be a list", key), "start each entry with '- '");
+    if (list->is_mapping()) list->keys();  // its keys are no mistakes of their own
     return;
   }
   for (std::size_t i = 0; i < list->size(); ++i) {
@@ -290,6 +309,7 @@ ExecSpec load_exec_spec(const std::string& path, const sim::MachineConfig& machi
   const YamlNode root = document.root();
   ExecSpec spec;
   spec.path = path;
+  spec.inputs.push_back(path);
   if (!root.is_mapping()) {
     root.complain("an exec spec is a mapping", "start with 'program: kernel.s'");
     document.finish();
@@ -299,7 +319,8 @@ ExecSpec load_exec_spec(const std::string& path, const sim::MachineConfig& machi
   std::string program_path;
   if (!program.is_null()) {
     program_path = relative_to(path, program.as_string());
-    read_input(program, program_path);
+    input_bytes(program, program_path);
+    spec.inputs.push_back(program_path);
   }
   isa::AssembleOptions options;
   if (const auto operands = root.find("operands")) options.operands = read_operands(*operands);
@@ -307,8 +328,8 @@ ExecSpec load_exec_spec(const std::string& path, const sim::MachineConfig& machi
   if (entry) spec.entry = entry->as_string();
   if (const auto registers = root.find("registers")) read_registers(*registers, spec.registers);
   spec.registers.r[isa::k_return_register.index] = sim::k_return_address;
-  for_each_entry(root, "memory", [&](const YamlNode& node) { spec.memory.push_back(read_image(node, path, machine)); });
-  for_each_entry(root, "dump", [&](const YamlNode& node) { spec.dumps.push_back(read_dump(node, path, machine)); });
+  for_each_entry(root, "memory", [&](const YamlNode& node) { read_image(node, spec, machine); });
+  for_each_entry(root, "dump", [&](const YamlNode& node) { read_dump(node, spec, machine); });
   if (const auto max_cycles = root.find("max_cycles")) {
     spec.max_cycles = max_cycles->as_integer();
     if (spec.max_cycles < 1) max_cycles->complain(fmt::format("{} cycles", spec.max_cycles), "at least 1");
@@ -320,7 +341,9 @@ ExecSpec load_exec_spec(const std::string& path, const sim::MachineConfig& machi
     std::vector<std::string_view> labels;
     for (const auto& [label, packet] : spec.program.labels) labels.push_back(label);
     entry->complain(fmt::format("'{}' has no label '{}'", spec.program.file, spec.entry),
-                    fmt::format("its labels: {}{}", fmt::join(labels, ", "), isa::did_you_mean(spec.entry, labels)));
+                    labels.empty() ? "it has no labels; leave 'entry' out to start at the first packet"
+                                   : fmt::format("its labels: {}{}", fmt::join(labels, ", "),
+                                                 isa::did_you_mean(spec.entry, labels)));
     document.finish();
   }
   return spec;

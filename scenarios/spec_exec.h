@@ -15,10 +15,12 @@
 namespace mtsim::scenarios {
 
 struct ExecSpec {
-  struct Image {  // bytes a memory holds at the start
+  struct Image {  // bytes a memory holds at the start; read when they are put there
     sim::CoreMemory space = sim::CoreMemory::sm;
     std::uint64_t address = 0;
-    std::vector<std::byte> content;
+    std::int64_t bytes = 0;
+    std::string path;  // of raw little-endian bytes; empty: `fill`
+    std::byte fill{};
   };
   struct Dump {  // a range of a memory that goes to a file after the run
     sim::CoreMemory space = sim::CoreMemory::sm;
@@ -34,6 +36,7 @@ struct ExecSpec {
   sim::RegisterState registers;  // R63 holds the return address
   std::vector<Image> memory;     // in file order; later ones win where they overlap
   std::vector<Dump> dumps;
+  std::vector<std::string> inputs;  // files read: spec, program and memory
   std::int64_t max_cycles = k_default_max_cycles;
 
   static constexpr std::int64_t k_default_max_cycles = 100'000'000;

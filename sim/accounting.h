@@ -46,6 +46,12 @@ struct Finding {
   std::string message;  // both ends, the buffer, what to do
 };
 
+/// How often the cores of a launch called one program; only programs called at least once are listed.
+struct KernelCalls {
+  std::string program;  // isa::Program::name
+  std::int64_t calls = 0;
+};
+
 struct CoreReport {
   CycleAccount cycles{};
   std::int64_t kernel_calls = 0;

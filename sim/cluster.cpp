@@ -163,6 +163,7 @@ struct Cluster::Impl {
       result.cores.push_back(report);
     }
     result.bytes = launch.bytes;
+    result.kernels = zone.memo.calls();
     result.findings = std::move(launch.findings);
     std::stable_sort(result.findings.begin(), result.findings.end(), [](const Finding& a, const Finding& b) {
       return std::pair(a.cycle, a.core) < std::pair(b.cycle, b.core);
@@ -247,6 +248,7 @@ LaunchResult Cluster::launch(const DspProgram& program, int cores) {
   } running(m_impl->running);
 
   zone.launch = {};
+  zone.memo.forget_calls();
   zone.launch.group_size = cores == 0 ? available : cores;
   zone.launch.start = now_cycles();
   for (int core = 0; core < zone.launch.group_size; ++core) zone.cores[core]->start(program);

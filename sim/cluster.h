@@ -32,6 +32,7 @@ struct LaunchResult {
   std::int64_t cycles = 0;        // launch cost included
   std::vector<CoreReport> cores;  // each sums to `cycles`
   PathBytes bytes;
+  std::vector<KernelCalls> kernels;  // by name
   std::vector<Finding> findings;
   std::optional<Fault> fault;  // the program faulted; the other cores were stopped
   std::int64_t dma_transfers = 0;

@@ -21,10 +21,6 @@ struct ProgramFault {
   Fault fault;
 };
 
-bool is_pointer(const isa::Parameter& parameter) {
-  return parameter.kind == isa::ParameterKind::pointer_sm || parameter.kind == isa::ParameterKind::pointer_am;
-}
-
 }  // namespace
 
 Core::Core(const sc_core::sc_module_name& name, Zone& zone, int index)
@@ -304,6 +300,7 @@ void Core::call(const Kernel& kernel, std::span<const Argument> arguments) {
   const isa::Program& program = record.program->program();
   check_arguments(program, arguments);
   ++m_report.kernel_calls;
+  ++record.calls;
   const std::int64_t called = now();
   charge(CycleClass::call, m_zone.costs.call);
 
@@ -344,7 +341,7 @@ void Core::check_arguments(const isa::Program& program, std::span<const Argument
   m_counts.assign(arguments.size(), 0);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const Argument& argument = arguments[i];
-    if (!is_pointer(parameters[i])) {
+    if (!isa::is_pointer(parameters[i].kind)) {
       if (argument.is_pointer) {
         refuse("call", fmt::format("'{}': parameter {} is a value, {} given", program.name, parameters[i].name,
                                    argument.pointer.str()));

@@ -65,6 +65,20 @@ KernelRecord& KernelMemo::record(const Kernel& kernel) {
   return *(m_last = m_records.back().get());
 }
 
+void KernelMemo::forget_calls() {
+  for (const auto& record : m_records) record->calls = 0;
+}
+
+std::vector<KernelCalls> KernelMemo::calls() const {
+  std::map<std::string, std::int64_t> by_name;
+  for (const auto& record : m_records) {
+    if (record->calls > 0) by_name[record->program->program().name] += record->calls;
+  }
+  std::vector<KernelCalls> calls;
+  for (const auto& [program, count] : by_name) calls.push_back({program, count});
+  return calls;
+}
+
 const KernelProfile& KernelMemo::profile(KernelRecord& record, std::span<const std::uint64_t> arguments,
                                          std::int64_t max_cycles, bool use_memo) {
   if (!record.not_static) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "isa/program.h"
+#include "sim/accounting.h"
 #include "sim/core/executor.h"
 #include "sim/dsp.h"
 #include "sim/memo_file.h"
@@ -23,6 +24,7 @@ namespace mtsim::sim {
 struct KernelRecord {
   const DecodedProgram* program = nullptr;
   std::string entry;
+  std::int64_t calls = 0;  // in this launch
   /// Why its timing or footprint depends on data; "" when they do not. Absent until asked for.
   std::optional<std::string> not_static;
 
@@ -49,6 +51,9 @@ class KernelMemo {
   /// Throws SimError for a kernel that is empty or was loaded for other latencies. The reference stays valid until
   /// set_latencies.
   KernelRecord& record(const Kernel& kernel);
+
+  void forget_calls();  // a launch starts
+  std::vector<KernelCalls> calls() const;
 
   /// Profile for `arguments`: one per .param, 0 but for counts, since nothing else can change cycles or footprint.
   /// Throws SimError when the kernel's timing or footprint depends on data. With `use_memo` false it is worked out

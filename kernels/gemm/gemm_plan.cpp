@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 #include "isa/diagnostic.h"
 #include "kernels/gemm/gemm_program.h"
@@ -216,16 +217,21 @@ GemmTiles parse_gemm_tiles(const std::string& text) {
   };
   const std::array keys{Key{"mg", &tiles.mg}, Key{"kg", &tiles.kg}, Key{"k2", &tiles.k2}, Key{"n2", &tiles.n2}};
   static constexpr std::array<std::string_view, 4> k_names{"mg", "kg", "k2", "n2"};
+  std::array<bool, keys.size()> given{};
   std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::string_view item = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), item.size() + 1));
+  for (bool more = !text.empty(); more;) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view item = rest.substr(0, comma);
+    more = comma != std::string_view::npos;
+    rest.remove_prefix(more ? comma + 1 : rest.size());
     const std::string_view name = item.substr(0, item.find('='));
     const auto key = std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return k.name == name; });
     if (key == keys.end()) {
       throw KernelError(fmt::format("tile '{}': unknown key '{}'; known: mg, kg, k2, n2{}", text, name,
                                     isa::did_you_mean(name, k_names)));
     }
+    if (std::exchange(given[static_cast<std::size_t>(key - keys.begin())], true))
+      throw KernelError(fmt::format("tile '{}': {} is given twice; keep one", text, name));
     const std::string_view digits = item.substr(std::min(item.size(), name.size() + 1));
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);

@@ -104,8 +104,17 @@ class Machine {
   std::string m_path;
 };
 
-/// Writes a fitted value into a machine file in place: value, source (fitted) and from of one key; every other byte
-/// stays. Throws ConfigError when the file has no such number written as a mapping.
+struct FittedNumber {
+  std::string key;
+  double value = 0;
+  std::string source;  // what it was fitted to
+};
+
+/// Writes fitted values into a machine file in place: value, source (fitted) and from of each key; every other byte
+/// stays. All are written or none. Throws ConfigError when the file has no such number written as a mapping.
+void write_fitted(const std::string& path, const std::vector<FittedNumber>& numbers);
 void write_fitted(const std::string& path, const std::string& key, double value, const std::string& source);
+/// Throws what write_fitted would throw for a file that cannot take these keys; writes nothing.
+void require_fittable(const std::string& path, const std::vector<std::string>& keys);
 
 }  // namespace mtsim::sim

@@ -94,10 +94,8 @@ void write_text_file(const std::string& path, const std::string& text) {
   }
 }
 
-}  // namespace
-
-void write_fitted(const std::string& path, const std::string& key, double value, const std::string& source) {
-  std::string text = read_text_file(path);
+std::string with_fitted(std::string text, const std::string& path, const FittedNumber& fitted) {
+  const auto& [key, value, source] = fitted;
   Machine::parse(text, path);  // refuses a file that is wrong already
   const auto document = YamlDocument::parse(text, path);
   MachineConfig config{};
@@ -129,7 +127,25 @@ void write_fitted(const std::string& path, const std::string& key, double value,
   if (!edit_is_right(text, path, key, shortest(value), source))
     throw ConfigError("cannot fit '" + key + "' in " + path +
                       ": write its value, source and from on one line each, 'from' in double quotes");
+  return text;
+}
+
+}  // namespace
+
+void write_fitted(const std::string& path, const std::vector<FittedNumber>& numbers) {
+  std::string text = read_text_file(path);
+  for (const FittedNumber& number : numbers) text = with_fitted(std::move(text), path, number);
   write_text_file(path, text);
+}
+
+void write_fitted(const std::string& path, const std::string& key, double value, const std::string& source) {
+  write_fitted(path, {{key, value, source}});
+}
+
+void require_fittable(const std::string& path, const std::vector<std::string>& keys) {
+  const Machine machine = Machine::load(path);
+  std::string text = read_text_file(path);
+  for (const std::string& key : keys) text = with_fitted(std::move(text), path, {key, machine.get(key), "a trial"});
 }
 
 }  // namespace mtsim::sim

@@ -2,13 +2,10 @@
 #include "sim/config/yaml.h"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <tuple>
 #include <utility>
 
+#include "isa/text_file.h"
 #include "sim/config/scalar.h"
 #include "sim/config/yaml_tree.h"
 
@@ -155,6 +152,7 @@ std::vector<std::string> YamlNode::keys() const {
 }
 
 void YamlNode::complain(const std::string& message, const std::string& suggestion) const {
+  if (m_data->settled) return;  // what was read out of it is a default
   m_data->complaints->add(m_data->place, subject(*m_data) + message, suggestion);
 }
 
@@ -180,19 +178,11 @@ void YamlDocument::finish() const {
 }
 
 std::string read_text_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text;
-  std::array<char, 1 << 16> block;
-  do {
-    in.read(block.data(), block.size());
-    text.append(block.data(), static_cast<std::size_t>(in.gcount()));
-    if (text.size() > k_max_yaml_bytes)
-      throw ConfigError("'" + path + "' has more than " + std::to_string(k_max_yaml_bytes) +
-                        " bytes; is it the right file?");
-  } while (in.good());
-  // A file that did not open is not at its end; a folder opens well and fails on the first byte.
-  if (!in.eof() || in.bad()) throw ConfigError("cannot read '" + path + "': " + std::strerror(errno));
-  return text;
+  try {
+    return isa::read_text_file(path);
+  } catch (const isa::IsaError& error) {
+    throw ConfigError(error.diagnostics());
+  }
 }
 
 }  // namespace mtsim::sim

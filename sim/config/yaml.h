@@ -61,7 +61,8 @@ class YamlNode {
   std::vector<std::string> keys() const;         // in file order, marks all as known
   bool is_null() const;
 
-  /// Records a complaint about this node, or about one key of this mapping.
+  /// Records a complaint about this node, or about one key of this mapping. Nothing more is said about a node whose
+  /// reading failed already.
   void complain(const std::string& message, const std::string& suggestion = "") const;
   void complain_about_key(std::string_view key, const std::string& message, const std::string& suggestion = "") const;
 
