@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every bad input gets one clear message with its place, and exit 2.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/command.h"
@@ -179,4 +180,57 @@ TEST_CASE("schedule shows a loop and its initiation interval", "[input]") {
   CHECK(text.exit_code == 0);
   CHECK_THAT(text.out, Contains("VLDW") && Contains("initiation interval"));
   CHECK(folder.mtsim("schedule k.s lop").exit_code == 2);
+}
+
+TEST_CASE("a value that cannot be read gets one message and no other follows from it", "[input]") {
+  struct Case {
+    std::string spec;
+    int messages;
+  };
+  const auto [spec, messages] = GENERATE(values<Case>({
+      {"program: k.s\nmax_cycles: 1e6\n", 1},
+      {"program: [k.s]\n", 1},
+      {"program: k.s\nmemory: {space: sm}\n", 1},
+      {"program: k.s\ndump:\n  - {space: sm, address: 0x10000, bytes: 384, file: o.bin}\n", 1},
+      {"program: k.s\ndump:\n  - {space: xm, address: 0x10000, bytes: 384, file: o.bin}\n", 1},
+      {"program: k.s\nmemory:\n  - {space: sm, address: abc, fill: 0, bytes: 1.5}\n", 2},
+      {"program: k.s\nentry: foo\n", 1},
+      {"program: k.s\nentry: ''\n", 1},
+      {"program: \"k.s\\0x\"\n", 1},
+      {"program: /dev/zero\n", 1},
+      {"program: k.s\nmemory:\n  - {space: sm, address: 0, file: /dev/zero}\n", 1},
+  }));
+  INFO(spec);
+  const Folder folder;
+  folder.write("k.s", "SBR R63\nSNOP 6\n");
+  folder.write("k.yaml", spec);
+  const CommandResult result = folder.mtsim("exec k.yaml");
+  INFO(result.err);
+  CHECK(result.exit_code == 2);
+  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == messages);
+}
+
+TEST_CASE("a wrong scenario lists each mistake once, the machine's too", "[input]") {
+  struct Case {
+    std::string lines;  // behind the head
+    std::vector<std::string> messages;
+  };
+  const std::string grid = "grid: {m: 96, n: 128, k: 256}\n";
+  const auto [lines, messages] = GENERATE_COPY(values<Case>({
+      {"machine: mt3000\ngrid: {m: 96, n: [1.5, abc], k: 256}\n", {"'1.5'", "'abc'"}},
+      {"machine: mt3000\n" + grid + "rows: x\ncolumns: 5\n", {"'x'", "'5'"}},
+      {"machine: mt3000\n" + grid + "paper: {source: s, latency_ms: {96: [nan]}}\n", {"'nan'"}},
+      {"machine: mt3000\n" + grid + "tile: mg=6,mg=7\n", {"given twice"}},
+      {"machine: mt3000\ngrid: {m: 96, n: 128, k: 256}\ntile: mg=100000\n", {"s.yaml:7:7: cell m=96 n=128 k=256"}},
+  }));
+  INFO(lines);
+  const Folder folder;
+  folder.write("s.yaml", "name: s\ntitle: s\noperator: gemm\ndtype: f32\nvariant: paper\n" + lines);
+  const CommandResult result = folder.mtsim("run s.yaml");
+  INFO(result.err);
+  CHECK(result.exit_code == 2);
+  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == static_cast<std::ptrdiff_t>(messages.size()));
+  for (const auto& message : messages) CHECK_THAT(result.err, Contains(message));
+  folder.write("s.yaml", "name: s\ntitle: s\nmachine: nope\noperator: gemm\ndtype: f64\n" + grid);
+  CHECK_THAT(folder.mtsim("run s.yaml").err, Contains("nope") && Contains("f64"));
 }

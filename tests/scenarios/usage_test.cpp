@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one gets for typing it right, nearly right, and wrong.
+#include <sys/wait.h>
+
 #include <catch2/catch.hpp>
+#include <cstdlib>
 
 #include "tests/scenarios/command.h"
 
@@ -51,6 +54,22 @@ TEST_CASE("a misspelt command, option or word too many exits 2 with the near one
       {"--json - fmt k.s", "'fmt' has no option --json"},
       {"describe --json no/such/folder/x.json", "there is no folder 'no/such/folder'"},
       {"op gemm --m 1 --n 1 --k 1 --set x", "key=value"},
+      {"op gemm --m 010 --n 1 --k 1", "--m: expected an integer, found '010'"},
+      {"op gemm --m 0x10 --n 1 --k 1", "write it in decimal, 16; see mtsim op gemm --help"},
+      {"op gemm --m 0 --n 1 --k 1", "0 is too small; at least 1"},
+      {"op gemm --m 99999999999999999999 --n 1 --k 1", "64 bits"},
+      {"op gemm --m 1 --n 1 --k 1 --seed -1", "-1 is too small"},
+      {"op gemm --m 1 --n 1 --k 1 --variant best,paper", "'best' and 'paper' exclude each other"},
+      {"op gemm --m 1 --n 1 --k 1 --variant small_m,small_m", "exclude each other"},
+      {"op gemm --m 1 --n 1 --k 1 --tile mg=6,mg=12", "mg is given twice"},
+      {"op gemm --m 1 --n 1 --k 1 --tile mg=6,", "unknown key ''"},
+      {"op gemm --m 1 --n 96 --k 4096 --set ddr.bytes=1000", "has 1000 (ddr.bytes)"},
+      {"describe --json ''", "--json: is empty"},
+      {"schedule k.s ''", "PART: is empty"},
+      {"check k.s --entry ''", "--entry: is empty"},
+      {"describe --set ddr.memory_model=bandwith", "did you mean 'bandwidth'?"},
+      {"check k.s --set ddr.memory_model=foo", "unknown DDR model 'foo'"},
+      {"report fidelity", "see mtsim report fidelity --help"},
   }));
   INFO(arguments);
   const CommandResult result = Folder().mtsim(arguments);
@@ -82,4 +101,22 @@ TEST_CASE("describe shows the source of every number and what was overridden", "
   const CommandResult text = folder.mtsim("describe");
   CHECK_THAT(text.out, Contains("cluster.gsm_bytes"));
   CHECK_THAT(text.out, Contains("plausible"));
+}
+
+TEST_CASE("a host level this host does not know exits 2 with those it knows", "[usage]") {
+  const Folder folder;
+  folder.write("run.sh", "MTSIM_HOST_LEVEL=foo " MTSIM_COMMAND " describe >out 2>err\nexit $?\n");
+  CHECK(WEXITSTATUS(std::system(("cd " + folder.path(".") + " && sh run.sh").c_str())) == 2);
+  CHECK_THAT(folder.read("err"), Contains("MTSIM_HOST_LEVEL=foo") && Contains("baseline") && !Contains("internal"));
+}
+
+TEST_CASE("report fidelity says what a wrong file lacks and what makes a right one", "[usage]") {
+  const Folder folder;
+  folder.write("a.json", "{}");
+  CHECK_THAT(folder.mtsim("report fidelity a.json").err, Contains("a.json") && Contains("mtsim run SCENARIO --json"));
+  folder.write("a.json", "{\"cases\": []}");
+  const CommandResult result = folder.mtsim("report fidelity a.json");
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err,
+             Contains("key 'rows' not found") && Contains("mtsim run SCENARIO --json") && !Contains("json.exception"));
 }
