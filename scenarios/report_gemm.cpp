@@ -109,6 +109,8 @@ Json gemm_json(const GemmOutcome& outcome, const sim::Machine& machine) {
   json["dma_transfers"] = launch.dma_transfers;
   const KernelTotals kernels = kernel_totals(launch);
   json["kernels"] = {{"calls", kernels.calls}, {"packets", kernels.packets}, {"instructions", kernels.instructions}};
+  json["kernels"]["programs"] = Json::object();
+  for (const auto& called : launch.kernels) json["kernels"]["programs"][called.program] = called.calls;
   if (outcome.verification) {
     const Verification& v = *outcome.verification;
     json["verified"] = v.passed();

@@ -15,7 +15,7 @@ constexpr double k_bandwidth = 30, k_rendezvous = 5;
 
 std::string scenario(const std::string& paper) {
   return "name: tiny\ntitle: Two cells\nmachine: mt3000\noperator: gemm\ndtype: f32\nvariant: paper\n"
-         "grid: {m: [256, 1024], n: 256, k: 1024}\n" +
+         "grid: {m: [96, 4096], n: 256, k: 2048}\n" +
          paper;
 }
 

@@ -71,9 +71,9 @@ TEST_CASE("what cannot run is refused with exit 2", "[gemm]") {
   const auto [arguments, message] = GENERATE(values<Case>({
       {"--m 64 --n 64 --k 64 --dtype f16", "f16 is not available yet; use f32"},
       {"--m 64 --n 64 --k 64 --dtype f23", "unknown dtype 'f23'"},
-      {"--m 0 --n 64 --k 64", "m = 0; at least 1"},
-      {"--m 64 --n -3 --k 64", "n = -3"},
-      {"--m 1000000 --n 1000000 --k 4", "DDR has 21.475 GB"},
+      {"--m 0 --n 64 --k 64", "--m: 0 is too small; at least 1"},
+      {"--m 64 --n -3 --k 64", "--n: -3 is too small"},
+      {"--m 1000000 --n 1000000 --k 4", "DDR has 21474836480 (ddr.bytes)"},
       {"--m 9000000000000000000 --n 9000000000000000000 --k 9000000000000000000", "DDR has"},
       {"--m 64 --n 64 --k 64 --variant medium", "unknown variant 'medium'"},
       {"--m 64 --n 64 --k 64 --depth deep", "unknown depth 'deep'"},

@@ -221,7 +221,8 @@ TEST_CASE("a wrong scenario lists each mistake once, the machine's too", "[input
       {"machine: mt3000\n" + grid + "rows: x\ncolumns: 5\n", {"'x'", "'5'"}},
       {"machine: mt3000\n" + grid + "paper: {source: s, latency_ms: {96: [nan]}}\n", {"'nan'"}},
       {"machine: mt3000\n" + grid + "tile: mg=6,mg=7\n", {"given twice"}},
-      {"machine: mt3000\ngrid: {m: 96, n: 128, k: 256}\ntile: mg=100000\n", {"s.yaml:7:7: cell m=96 n=128 k=256"}},
+      {"machine: mt3000\ngrid: {m: 96, n: 128, k: 4096}\ntile: mg=100000,k2=100000\n",
+       {"s.yaml:7:7: cell m=96 n=128 k=4096"}},
   }));
   INFO(lines);
   const Folder folder;

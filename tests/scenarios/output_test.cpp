@@ -141,13 +141,26 @@ TEST_CASE("a runaway program is a fault with its place", "[output]") {
   CHECK_FALSE(json.at("fault").at("packet").get<std::string>().empty());
 }
 
-TEST_CASE("assumptions and kernels are those of what was called, and what is not modelled is said", "[output]") {
+TEST_CASE("a result names the kernels that were called and no others", "[output]") {
+  const Folder folder;
+  const auto called = [&](const std::string& shape) {
+    return folder.mtsim("op gemm --json - " + shape).json().at("kernels").at("programs");
+  };
+  const auto whole = called("--m 144 --n 128 --k 256"), padded = called("--m 144 --n 100 --k 255");
+  CHECK(whole.size() == 1);
+  CHECK(whole.at("gemm_f32_6x128").get<int>() > 0);
+  CHECK(padded.size() > 1);
+}
+
+TEST_CASE("every result says what is not modelled", "[output]") {
   const Folder folder;
   folder.write("k.s", k_return);
   folder.write("k.yaml", "program: k.s\n");
-  const auto notes = [&](const std::string& command) { return folder.mtsim(command + " --json -").json().at("notes"); };
-  for (const char* command : {"exec k.yaml", "op gemm --m 6 --n 128 --k 4"}) {
+  folder.write("s.yaml",
+               "name: s\ntitle: s\nmachine: mt3000\noperator: gemm\ndtype: f32\ngrid: {m: 96, n: 128, k: 256}\n");
+  for (const std::string command : {"exec k.yaml", "op gemm --m 6 --n 128 --k 4", "run s.yaml"}) {
     INFO(command);
-    CHECK_THAT(notes(command).dump(), Contains("not modelled: L1 caches"));
+    CHECK_THAT(folder.mtsim(command + " --json -").json().at("notes").dump(), Contains("not modelled: L1 caches"));
+    CHECK_THAT(folder.mtsim(command).out, Contains("note: not modelled: L1 caches"));
   }
 }

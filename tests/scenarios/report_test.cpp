@@ -50,5 +50,5 @@ TEST_CASE("report fidelity refuses what is no result", "[report]") {
   folder.write("c.json", "{\"cases\": [{\"case\": 3}]}");
   const CommandResult result = folder.mtsim("report fidelity c.json");
   CHECK(result.exit_code == 2);
-  CHECK_THAT(result.err, Contains("c.json: not the JSON this command reads"));
+  CHECK_THAT(result.err, Contains("c.json: is no complete result"));
 }
