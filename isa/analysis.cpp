@@ -18,11 +18,7 @@ const MemoryOperand* memory_of(const Instruction& instruction) {
   return nullptr;
 }
 
-bool is_post_modify(const MemoryOperand& memory) {
-  return memory.mode == AddressMode::post_increment || memory.mode == AddressMode::post_decrement;
-}
-
-// The shapes isa.md sections 2 and 3 call unseen.
+// Shapes that the packet and addressing rules allow and no kernel known to have run on the hardware shows.
 class ShapeFinder {
  public:
   std::vector<AssumedShape> run(const Program& program) {
@@ -63,8 +59,8 @@ class ShapeFinder {
         first_vector = &instruction;
       }
       if (memory->mode == AddressMode::minus) note(negative_index, instruction);
-      if (is_post_modify(*memory) && memory->base.index >= 8) note(scalar_post, instruction);
-      if (is_post_modify(*memory) && !memory->offset) note(immediate_post, instruction);
+      if (memory->post_modifies() && memory->base.index >= 8) note(scalar_post, instruction);
+      if (memory->post_modifies() && !memory->offset) note(immediate_post, instruction);
     }
   }
 

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
-#include <sstream>
+#include <utility>
 
 #include "isa/packet_rules.h"
 #include "isa/printer.h"
 #include "isa/text_assembler.h"
+#include "isa/text_file.h"
 
 namespace mtsim::isa {
 namespace {
@@ -44,6 +44,7 @@ TextAssembler::TextAssembler(std::string file, const AssembleOptions& options)
 }
 
 Program TextAssembler::run(std::string_view text) {
+  check_given_operands();
   m_expander.run(text);
   finish();
   std::stable_sort(m_diagnostics.begin(), m_diagnostics.end(),
@@ -52,6 +53,17 @@ Program TextAssembler::run(std::string_view text) {
                    });
   if (!m_diagnostics.empty()) throw IsaError(std::move(m_diagnostics));
   return std::move(m_program);
+}
+
+void TextAssembler::check_given_operands() {
+  const std::vector<Register>& given = m_options.operands;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    for (std::size_t j = i + 1; j < given.size(); ++j) {
+      if (given[i] != given[j]) continue;
+      report(SyntaxError(0, fmt::format("operands %{} and %{} share {}", i, j, given[i].str()),
+                         "give each its own register", "duplicate-operand"));
+    }
+  }
 }
 
 void TextAssembler::report(const SyntaxError& error) {
@@ -88,9 +100,9 @@ void TextAssembler::line(const SourceLine& source) {
   const bool on_packet = m_can_join && !m_program.packets.empty();
   if (on_packet) {
     std::string& comment = m_program.packets.back().comment;
-    comment += (comment.empty() ? "" : "; ") + *split.comment;
+    comment += (comment.empty() ? "" : ";") + *split.comment;
   } else if (header_before && m_program.header.size() > header_size && m_program.packets.size() == packets_before) {
-    m_program.header.back() += "  ; " + *split.comment;
+    m_program.header.back() += "  ;" + *split.comment;
   } else {
     comment_line({"", split.comment});
   }
@@ -102,8 +114,10 @@ void TextAssembler::comment_line(const SplitLine& split) {
   if (!split.comment) {
     const bool wanted = lines.empty() ? !m_program.packets.empty() : !lines.back().empty();
     if (wanted) lines.emplace_back();
-  } else if (!is_column_header(*split.comment)) {
-    lines.push_back(split.comment->empty() ? ";" : "; " + *split.comment);
+  } else if (is_column_header(*split.comment)) {
+    m_starts_columns = true;
+  } else {
+    lines.push_back(";" + *split.comment);
   }
 }
 
@@ -153,6 +167,7 @@ void TextAssembler::packets_of(TokenSpan tokens, int end_column) {
                         "start the packet without '|'; labels and regions stand in front of a whole packet", "join");
     }
     std::vector<std::string>& above = m_program.packets.back().above;
+    m_starts_columns = false;
     std::copy_if(m_comments.begin(), m_comments.end(), std::back_inserter(above),
                  [](const std::string& line) { return !line.empty(); });
     m_comments.clear();
@@ -184,6 +199,7 @@ void TextAssembler::open_packet() {
   m_can_join = true;
   m_program.packets.emplace_back();
   m_program.packets.back().above = std::move(m_comments);
+  m_program.packets.back().starts_columns = std::exchange(m_starts_columns, false);
   m_comments.clear();
 }
 
@@ -229,7 +245,16 @@ void TextAssembler::instruction(TokenSpan tokens, int end_column) {
     }
   };
   Packet& packet = m_program.packets.back();
-  attempt([&] { assign_unit(instruction, suffix, suffix_column, packet); });
+  bool has_unit = true;
+  try {
+    assign_unit(instruction, suffix, suffix_column, packet);
+  } catch (const UnitClash& clash) {
+    report(clash);
+    has_unit = clash.moved;
+  } catch (const SyntaxError& error) {
+    report(error);
+    has_unit = false;
+  }
   if (pieces.size() != operand_count(row.format)) {
     throw SyntaxError(pieces.empty() ? end_column : tokens[at + 1].column,
                       fmt::format("{} takes {} operands ({}), got {}", row.mnemonic, operand_count(row.format),
@@ -241,7 +266,7 @@ void TextAssembler::instruction(TokenSpan tokens, int end_column) {
     const int piece_end = i + 1 < pieces.size() ? (pieces[i].data() + pieces[i].size())->column : end_column;
     attempt([&] { instruction.operands.push_back(parse_operand(row, i, pieces[i], piece_end, m_context)); });
   }
-  if (!good) return;
+  if (!good || !has_unit) return;
   check_company(instruction, packet);
   packet.instructions.push_back(std::move(instruction));
 }
@@ -294,6 +319,7 @@ void TextAssembler::resolve_targets() {
 void TextAssembler::finish() {
   m_origin.clear();
   for (const auto& [region, where] : m_open_regions) {
+    if (m_duplicate_regions.count(m_program.regions[region].name) > 0) continue;  // a second .region for .endregion
     m_line = where.line;
     report(SyntaxError(where.column, fmt::format(".region {} is not closed", m_program.regions[region].name),
                        "add .endregion", "region"));
@@ -309,9 +335,25 @@ void TextAssembler::finish() {
   for (const auto& [number, reg] : m_numbered_used) {
     if (number < m_program.parameters.size()) m_program.parameters[number].reg = reg;
   }
+  check_moved_parameters();
   if (m_program.packets.empty() && m_diagnostics.empty()) {
     m_line = 0;
     report(SyntaxError(0, "the program has no instructions", "", "empty"));
+  }
+}
+
+// A parameter that --operands moved may meet another one that they did not.
+void TextAssembler::check_moved_parameters() {
+  const std::vector<Parameter>& all = m_program.parameters;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t j = i + 1; j < all.size(); ++j) {
+      if (all[i].reg != all[j].reg || !m_diagnostics.empty()) continue;
+      m_line = 0;
+      report(SyntaxError(0,
+                         fmt::format("with these operands .param {} and .param {} share {}", all[i].name, all[j].name,
+                                     all[i].reg.str()),
+                         "give each its own register", "duplicate-operand"));
+    }
   }
 }
 
@@ -336,14 +378,7 @@ Program assemble(std::string_view text, const std::string& file, const AssembleO
 }
 
 Program assemble_file(const std::string& path, const AssembleOptions& options) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  std::error_code ignored;
-  if (!in || std::filesystem::is_directory(path, ignored)) {
-    throw IsaError({{Severity::fatal, {path}, "cannot read the file", "check the path", "unreadable"}});
-  }
-  return assemble(text.str(), path, options);
+  return assemble(read_text_file(path), path, options);
 }
 
 }  // namespace mtsim::isa

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text to Program: the syntax of published MT-3000 kernels plus our directives (.param, .equ, .rept, .macro, .region,
-// .scheduled_for). DESIGN section 3; docs/isa.md is generated from the same table.
+// .scheduled_for). docs/isa.md, generated from the instruction table, describes it.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct AssembleOptions {
 /// Throws IsaError listing every problem with file:line:col. `file` is used in messages only.
 Program assemble(std::string_view text, const std::string& file, const AssembleOptions& options = {});
 
-/// Reads and assembles a file; IsaError when it cannot be read.
+/// Reads and assembles a file; IsaError when it cannot be read or has more than 16 MiB.
 Program assemble_file(const std::string& path, const AssembleOptions& options = {});
 
 /// "R10" -> register; nullopt when it is not a register name or out of range. Case-insensitive.

@@ -20,7 +20,8 @@ int digit_value(char c, int base) {
 
 class Scanner {
  public:
-  Scanner(std::string_view text, const std::string& file) : m_text(text), m_file(file) {}
+  Scanner(std::string_view text, const std::string& file, std::vector<Diagnostic>& diagnostics)
+      : m_text(text), m_file(file), m_diagnostics(diagnostics) {}
 
   std::vector<CToken> all() {
     std::vector<CToken> tokens;
@@ -30,7 +31,9 @@ class Scanner {
       token.line = m_line;
       token.column = m_column;
       const std::size_t start = m_at;
+      const std::size_t reported = m_diagnostics.size();
       read(token);
+      if (m_diagnostics.size() > reported) token.kind = CTokenKind::bad;
       token.spelled = std::string(m_text.substr(start, m_at - start));
       token.end_line = m_line;
       const bool last = token.kind == CTokenKind::end;
@@ -66,11 +69,8 @@ class Scanner {
     }
   }
 
-  [[noreturn]] void fail(const CToken& token, const std::string& message) const {
-    fail(token.line, token.column, message);
-  }
-  [[noreturn]] void fail(int line, int column, const std::string& message) const {
-    throw IsaError({{Severity::fatal, {m_file, line, column}, message, "", "c-syntax"}});
+  void report(int line, int column, const std::string& message, const std::string& fix) {
+    m_diagnostics.push_back({Severity::fatal, {m_file, line, column}, message, fix, "c-syntax"});
   }
 
   void read(CToken& token) {
@@ -87,7 +87,7 @@ class Scanner {
       token.kind = CTokenKind::comment;
       take(2);
       while (!next_is("*/")) {
-        if (done()) fail(token, "the comment does not end");
+        if (done()) return report(token.line, token.column, "the comment does not end", "close it with */");
         token.text += take();
       }
       take(2);
@@ -115,7 +115,10 @@ class Scanner {
     token.kind = quote == '"' ? CTokenKind::string : CTokenKind::word;
     for (;;) {
       if (done() || m_text[m_at] == '\n') {
-        fail(token, quote == '"' ? "the string does not end on its line" : "the character does not end on its line");
+        return quote == '"' ? report(token.line, token.column, "the string does not end on its line",
+                                     "close it with \" on this line; a line break inside a string is \\n")
+                            : report(token.line, token.column, "the character does not end on its line",
+                                     "close it with ' on this line");
       }
       const char c = take();
       if (c == quote) return;
@@ -132,7 +135,7 @@ class Scanner {
     static constexpr std::string_view k_values = "\n\t\r\\\"'?\a\b\f\v";
     const int line = m_line;
     const int column = m_column - 1;
-    if (done()) fail(line, column, "the file ends inside a string");
+    if (done()) return;  // the string does not end
     if (next_is("\r\n")) take();
     const char c = take();
     if (c == '\n') return;  // the string goes on on the next line
@@ -142,18 +145,21 @@ class Scanner {
     }
     const int base = c == 'x' ? 16 : 8;
     int value = base == 16 ? 0 : digit_value(c, 8);
-    if (value < 0) fail(line, column, fmt::format("unknown escape '\\{}' in a string", c));
+    if (value < 0) {
+      return report(line, column, fmt::format("unknown escape '\\{}' in a string", c), "a backslash itself is \\\\");
+    }
     int digits = base == 16 ? 0 : 1;
     while (!done() && digits < (base == 16 ? 2 : 3) && digit_value(m_text[m_at], base) >= 0) {
       value = value * base + digit_value(take(), base);
       ++digits;
     }
-    if (digits == 0) fail(line, column, "'\\x' without digits in a string");
+    if (digits == 0) return report(line, column, "'\\x' without digits in a string", "write \\x and two digits");
     out += static_cast<char>(value);
   }
 
   std::string_view m_text;
   const std::string& m_file;
+  std::vector<Diagnostic>& m_diagnostics;
   std::size_t m_at = 0;
   int m_line = 1;
   int m_column = 1;
@@ -162,9 +168,9 @@ class Scanner {
 
 }  // namespace
 
-std::vector<CToken> scan_c(std::string_view text, const std::string& file) {
+std::vector<CToken> scan_c(std::string_view text, const std::string& file, std::vector<Diagnostic>& diagnostics) {
   if (text.substr(0, 3) == "\xEF\xBB\xBF") text.remove_prefix(3);  // a byte order mark
-  return Scanner(text, file).all();
+  return Scanner(text, file, diagnostics).all();
 }
 
 }  // namespace mtsim::isa

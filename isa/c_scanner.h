@@ -10,7 +10,7 @@
 
 namespace mtsim::isa {
 
-enum class CTokenKind : unsigned char { word, string, symbol, comment, preprocessor, end };
+enum class CTokenKind : unsigned char { word, string, symbol, comment, preprocessor, bad, end };
 
 struct CToken {
   CTokenKind kind = CTokenKind::end;
@@ -24,7 +24,8 @@ struct CToken {
 };
 
 /// Everything but white space; the last token has kind `end`. A preprocessor line (with its continuations) is one
-/// token. Throws IsaError for a string, character or comment that does not end and for an escape C does not have.
-std::vector<CToken> scan_c(std::string_view text, const std::string& file);
+/// token. A string, character or comment that does not end, or an escape that C does not have, is added to
+/// `diagnostics` and gives a token of kind `bad`.
+std::vector<CToken> scan_c(std::string_view text, const std::string& file, std::vector<Diagnostic>& diagnostics);
 
 }  // namespace mtsim::isa

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <compare>
+#include <optional>
 #include <set>
 #include <tuple>
 
 #include "isa/analysis.h"
 #include "isa/control_flow.h"
+#include "isa/dead_results.h"
 
 namespace mtsim::isa {
 namespace {
@@ -22,12 +24,12 @@ struct Landing {
   int cycles;
   int scheduled;
   bool post_modify;
+  bool dead = false;  // overwritten before anything can read it
 };
 
 struct PacketFacts {
   std::vector<std::pair<const Instruction*, Register>> reads;
   std::vector<Landing> writes;
-  const Instruction* branch = nullptr;
   int horizon = 1;  // every landing is less than this many cycles away, on the machine and as scheduled
 };
 
@@ -43,18 +45,25 @@ std::string spelled(const Instruction& instruction) {
 class Checker {
  public:
   Checker(const Program& program, const Latencies& machine, const std::vector<int>& entries)
-      : m_program(program), m_machine(machine), m_flow(program, machine, entries) {
+      : m_program(program), m_machine(machine), m_entries(entries), m_flow(program, machine, entries) {
     for (const Packet& packet : program.packets) m_facts.push_back(facts_of(packet));
     collect_predicate_landings();
   }
 
   std::vector<Diagnostic> run() {
-    check_branch_latency();
+    if (other_branch_latency()) return std::move(m_diagnostics);  // all that follows would be about other packets
     for (int p = 0; p < static_cast<int>(m_facts.size()); ++p) {
       if (!m_flow.reachable(p)) continue;
       pairs_of(p);
       double_branches(p);
-      for (const Instruction& instruction : m_program.packets[index(p)].instructions) unused(p, instruction);
+    }
+    unused_results();
+    end_of_program();
+    overwritten_return();
+    if (stopped()) {
+      add(Severity::warning, "analysis-stopped", m_program.packets[0].instructions[0].place,
+          fmt::format("analysis stopped after {} steps: part of the program is not checked", k_most_steps),
+          "check it in parts with fewer branches or shorter latencies");
     }
     for (const auto& [packet, reads] : m_in_flight) report_in_flight(reads);
     for (const AssumedShape& shape : find_assumed_shapes(m_program)) {
@@ -76,6 +85,20 @@ class Checker {
     int distance;
   };
 
+  // A kernel takes thousands of steps. A text made to have paths without number must not keep the host busy.
+  static constexpr std::int64_t k_most_steps = 100'000'000;
+  bool stopped() const { return m_steps > k_most_steps; }
+
+  template <typename F>
+  void walk(int packet, int horizon, const F& visit) const {
+    constexpr int k_steps_per_visit = 10;
+    if (stopped()) return;
+    m_flow.walk(packet, horizon, [&](int q, int distance) {
+      m_steps += k_steps_per_visit;
+      return visit(q, distance) && !stopped();
+    });
+  }
+
   static std::size_t index(int packet) { return static_cast<std::size_t>(packet); }
 
   PacketFacts facts_of(const Packet& packet) const {
@@ -88,7 +111,6 @@ class Checker {
         facts.writes.push_back({&instruction, now[i].reg, now[i].cycles, scheduled[i].cycles, now[i].post_modify});
         facts.horizon = std::max({facts.horizon, now[i].cycles, scheduled[i].cycles});
       }
-      if (instruction.row->id == Mnemonic::SBR) facts.branch = &instruction;
     }
     return facts;
   }
@@ -104,12 +126,18 @@ class Checker {
 
   // Cycles after packet p's issue at which a predicate register written before p still changes.
   void collect_predicate_landings() {
+    std::set<int> predicates;
+    for (const Packet& packet : m_program.packets) {
+      for (const Instruction& instruction : packet.instructions) {
+        if (instruction.predicate) predicates.insert(instruction.predicate->reg.flat());
+      }
+    }
     m_pending_predicates.resize(m_facts.size());
     for (int p = 0; p < static_cast<int>(m_facts.size()); ++p) {
       for (const Landing& write : m_facts[index(p)].writes) {
-        if (write.reg.file != RegisterFile::R || write.cycles < 2) continue;
-        m_flow.walk(p, write.cycles, [&](int q, int distance) {
-          m_pending_predicates[index(q)].emplace_back(write.reg, write.cycles - distance);
+        if (predicates.count(write.reg.flat()) == 0 || write.cycles < 2) continue;
+        walk(p, write.cycles, [&](int q, int distance) {
+          m_pending_predicates[index(q)].emplace(write.reg.flat(), write.cycles - distance);
           return true;
         });
       }
@@ -119,7 +147,7 @@ class Checker {
   // True when no write to `reg` can land in the `distance` cycles after packet p's issue.
   bool stable(int p, int distance, Register reg) const {
     for (const auto& [other, cycles] : m_pending_predicates[index(p)]) {
-      if (other == reg && cycles <= distance) return false;
+      if (other == reg.flat() && cycles <= distance) return false;
     }
     bool changes = false;
     const auto look = [&](int q, int at) {
@@ -128,7 +156,7 @@ class Checker {
       }
       return !changes;
     };
-    if (distance > 0 && look(p, 0)) m_flow.walk(p, distance, look);
+    if (distance > 0 && look(p, 0)) walk(p, distance, look);
     return !changes;
   }
 
@@ -148,8 +176,9 @@ class Checker {
         }
       }
     }
-    m_flow.walk(p, here.horizon, [&](int q, int distance) {
+    walk(p, here.horizon, [&](int q, int distance) {
       const PacketFacts& there = m_facts[index(q)];
+      m_steps += static_cast<std::int64_t>(here.writes.size() * (there.writes.size() + there.reads.size()));
       for (const Landing& write : here.writes) {
         for (const Landing& other : there.writes) write_pair(p, write, other, distance);
         for (const auto& [reader, reg] : there.reads) {
@@ -226,28 +255,30 @@ class Checker {
 
   // --- branches
 
-  void check_branch_latency() {
+  // True when the machine has another number of delay slots than the schedule assumes, and says so.
+  bool other_branch_latency() {
     const int now = m_machine.branch_cycles();
     const int scheduled = m_program.scheduled_for.branch_cycles();
-    if (now == scheduled) return;
+    if (now == scheduled) return false;
     for (int p = 0; p < static_cast<int>(m_facts.size()); ++p) {
-      const Instruction* branch = m_facts[index(p)].branch;
+      const Instruction* branch = m_program.packets[index(p)].branch();
       if (branch == nullptr || !m_flow.reachable(p)) continue;
       add(Severity::error, "rebound-read", branch->place,
           fmt::format(
               "SBR has {} delay slots on this machine and {} as scheduled: other packets run behind every branch",
               now - 1, scheduled - 1),
           "schedule the kernel anew for this machine");
-      return;
+      return true;
     }
+    return false;
   }
 
   void double_branches(int p) {
-    const Instruction* first = m_facts[index(p)].branch;
+    const Instruction* first = m_program.packets[index(p)].branch();
     if (first == nullptr) return;
     int distance = m_program.packets[index(p)].cycles();
     for (std::size_t q = index(p) + 1; q < m_facts.size() && distance < m_machine.branch_cycles(); ++q) {
-      const Instruction* second = m_facts[q].branch;
+      const Instruction* second = m_program.packets[q].branch();
       if (second != nullptr && taken_with(p, *first, *second, distance)) {
         add(Severity::error, "double-branch", second->place,
             fmt::format("{} is taken {} cycle{} after {}, inside its {} delay slots", spelled(*second), distance,
@@ -266,11 +297,51 @@ class Checker {
 
   // --- results nobody reads
 
-  void unused(int p, const Instruction& instruction) {
+  void unused_results() {
+    std::array<std::vector<int>, k_register_count> touched_by;  // register -> packets, ascending
+    for (int p = 0; p < static_cast<int>(m_facts.size()); ++p) {
+      const auto touch = [&](Register reg) {
+        std::vector<int>& packets = touched_by[index(reg.flat())];
+        if (packets.empty() || packets.back() != p) packets.push_back(p);
+      };
+      for (const auto& [unused_reader, reg] : m_facts[index(p)].reads) touch(reg);
+      for (const Landing& write : m_facts[index(p)].writes) touch(write.reg);
+    }
+    std::vector<DeadResults::Access> accesses(m_facts.size());
+    for (int flat = 0; flat < k_register_count && !stopped(); ++flat) {
+      mark_dead(flat, touched_by[index(flat)], accesses);
+    }
+    for (int p = 0; p < static_cast<int>(m_facts.size()); ++p) {
+      if (!m_flow.reachable(p)) continue;
+      for (const Instruction& instruction : m_program.packets[index(p)].instructions) report_unused(p, instruction);
+    }
+  }
+
+  // `accesses` is empty before and after.
+  void mark_dead(int flat, const std::vector<int>& packets, std::vector<DeadResults::Access>& accesses) {
+    constexpr int k_steps_per_node = 10;
+    for (const int p : packets) {
+      DeadResults::Access& access = accesses[index(p)];
+      for (const auto& [unused_reader, reg] : m_facts[index(p)].reads) access.read = access.read || reg.flat() == flat;
+      for (const Landing& write : m_facts[index(p)].writes) {
+        if (write.reg.flat() == flat && !write.instruction->predicate) access.kills.push_back(write.cycles);
+      }
+    }
+    DeadResults results(m_flow, accesses, (k_most_steps - m_steps) / k_steps_per_node);
+    for (const int p : packets) {
+      for (Landing& write : m_facts[index(p)].writes) {
+        if (write.reg.flat() == flat && !write.post_modify) write.dead = results.dead(p, write.cycles);
+      }
+    }
+    m_steps += k_steps_per_node * results.steps();
+    for (const int p : packets) accesses[index(p)] = {};
+  }
+
+  void report_unused(int p, const Instruction& instruction) {
     const Landing* last = nullptr;
     for (const Landing& write : m_facts[index(p)].writes) {
       if (write.instruction != &instruction || write.post_modify) continue;
-      if (!overwritten_unread(p, write)) return;
+      if (!write.dead) return;
       last = &write;
     }
     if (last == nullptr) return;
@@ -280,57 +351,118 @@ class Checker {
         "drop the instruction, or check that the reads come before the next write lands");
   }
 
-  // True when on every path another write lands in the register before a read sees the value.
-  bool overwritten_unread(int p, const Landing& write) const {
-    constexpr int k_no_kill = std::numeric_limits<int>::max();
-    struct Node {
-      int state, lands_in, killed_in;
-      bool operator<(const Node& other) const {
-        return std::tie(state, lands_in, killed_in) < std::tie(other.state, other.lands_in, other.killed_in);
-      }
+  // --- the way out
+
+  // What a branch told about its predicate register.
+  struct Known {
+    int reg = -1;  // flat; -1: nothing
+    bool holds = false;
+    auto operator<=>(const Known&) const = default;
+  };
+
+  // `[R0] SBR loop` and `[!R0] SBR R63` behind it leave no path that takes neither: what the first one told is followed
+  // until something writes the register.
+  void end_of_program() {
+    std::set<std::pair<int, Known>> seen;
+    std::vector<std::pair<int, Known>> pending;
+    const auto follow = [&](int state, Known known) {
+      if (state >= 0 && seen.insert({state, known}).second) pending.emplace_back(state, known);
     };
-    std::set<Node> seen;
-    std::vector<Node> pending;
-    const auto kill_in = [&](int packet, int lands_in, int killed_in) {
-      for (const Landing& other : m_facts[index(packet)].writes) {
-        if (other.reg == write.reg && !other.instruction->predicate && other.cycles > lands_in) {
-          killed_in = std::min(killed_in, other.cycles);
-        }
+    std::optional<std::pair<int, int>> off_end;  // last packet, delay cycles that a taken branch lacks
+    const int count = static_cast<int>(m_facts.size());
+    for (const int entry : m_entries) {
+      if (entry >= count) {  // a label behind the last packet
+        off_end = {count - 1, 0};
+        continue;
       }
-      return killed_in;
-    };
-    for (const int state : m_flow.states_of(p))
-      pending.push_back({state, write.cycles, kill_in(p, write.cycles, k_no_kill)});
+      for (const int state : m_flow.states_of(entry)) follow(state, {});
+    }
     while (!pending.empty()) {
-      const Node node = pending.back();
+      const auto [at, known] = pending.back();
       pending.pop_back();
-      if (m_flow.successors(node.state).empty()) return false;
-      for (const ControlFlow::Edge& edge : m_flow.successors(node.state)) {
-        if (edge.state < 0) return false;  // the value leaves the kernel
-        const int lands_in = std::max(0, node.lands_in - edge.cycles);
-        if (node.killed_in <= edge.cycles) continue;
-        const int still = node.killed_in == k_no_kill ? k_no_kill : node.killed_in - edge.cycles;
-        const int packet = m_flow.states()[index(edge.state)].packet;
-        if (lands_in == 0) {
-          for (const auto& [unused_reader, reg] : m_facts[index(packet)].reads) {
-            if (reg == write.reg) return false;
-          }
+      const ControlFlow::State& state = m_flow.states()[index(at)];
+      const auto& edges = m_flow.successors(at);
+      const Instruction* branch = m_program.packets[index(state.packet)].branch();
+      for (std::size_t i = 0; i < edges.size(); ++i) {
+        const bool branches = branch != nullptr && state.branch_in == 0;
+        Known then = known;
+        if (branches && branch->predicate) {
+          const Known told{branch->predicate->reg.flat(), branch->predicate->negated == (i > 0)};
+          if (known.reg == told.reg && known.holds != told.holds) continue;
+          if (settled(state.packet, told.reg)) then = told;
         }
-        const Node next{edge.state, lands_in, kill_in(packet, lands_in, still)};
-        if (seen.insert(next).second) pending.push_back(next);
+        if (writes_register(state.packet, then.reg)) then = {};
+        if (edges[i].state != ControlFlow::k_off_end) {
+          follow(edges[i].state, then);
+          continue;
+        }
+        const int taken_in = branches && i == 0 ? m_machine.branch_cycles() : state.branch_in;
+        const int missing = std::max(0, taken_in - edges[i].cycles);
+        if (!off_end || off_end->second < missing) off_end = {state.packet, missing};
       }
     }
-    return true;
+    if (off_end) report_off_end(off_end->first, off_end->second);
+  }
+
+  // No write to the register is in flight when the packet issues.
+  bool settled(int packet, int flat) const {
+    const auto& landings = m_pending_predicates[index(packet)];
+    const auto first = landings.lower_bound({flat, 0});
+    return first == landings.end() || first->first != flat;
+  }
+
+  bool writes_register(int packet, int flat) const {
+    const auto& all = m_facts[index(packet)].writes;
+    return std::any_of(all.begin(), all.end(), [&](const Landing& write) { return write.reg.flat() == flat; });
+  }
+
+  void report_off_end(int packet, int missing) {
+    const Place& place = m_program.packets[index(packet)].instructions[0].place;
+    const int slots = m_machine.branch_cycles() - 1;
+    if (missing > 0) {
+      add(Severity::warning, "runs-off-end", place,
+          fmt::format("the program ends {} cycle{} before its last branch takes effect: SBR has {} delay slots",
+                      missing, missing == 1 ? "" : "s", slots),
+          fmt::format("add SNOP {} at the end", missing));
+    } else {
+      add(Severity::warning, "runs-off-end", place,
+          "some path runs off the end of the program: no branch is taken in front of it",
+          fmt::format("end the program with SBR R63 and SNOP {}", slots));
+    }
+  }
+
+  // A kernel that saves R63 first knows what it does.
+  void overwritten_return() {
+    const auto of_return = [](Register reg) { return reg == k_return_register; };
+    const Instruction* overwrites = nullptr;
+    bool returns = false;
+    for (int p = 0; p < static_cast<int>(m_facts.size()); ++p) {
+      if (!m_flow.reachable(p)) continue;
+      for (const auto& [reader, reg] : m_facts[index(p)].reads) {
+        if (!of_return(reg)) continue;
+        if (reader->row->id != Mnemonic::SBR) return;
+        returns = true;
+      }
+      for (const Landing& write : m_facts[index(p)].writes) {
+        if (of_return(write.reg) && overwrites == nullptr) overwrites = write.instruction;
+      }
+    }
+    if (!returns || overwrites == nullptr) return;
+    add(Severity::warning, "return-overwritten", overwrites->place,
+        fmt::format("{} overwrites R63, which SBR R63 returns through", overwrites->row->mnemonic),
+        "use another register, or save R63 first");
   }
 
   const Program& m_program;
   const Latencies& m_machine;
+  const std::vector<int>& m_entries;
   ControlFlow m_flow;
   std::vector<PacketFacts> m_facts;
-  std::vector<std::vector<std::pair<Register, int>>> m_pending_predicates;
-  std::map<int, std::vector<ReadInFlight>> m_in_flight;  // by reading packet
+  std::vector<std::set<std::pair<int, int>>> m_pending_predicates;  // by packet: flat register, cycles until it lands
+  std::map<int, std::vector<ReadInFlight>> m_in_flight;             // by reading packet
   std::set<std::tuple<std::string, int, int, std::string>> m_seen;
   std::vector<Diagnostic> m_diagnostics;
+  mutable std::int64_t m_steps = 0;
 };
 
 }  // namespace

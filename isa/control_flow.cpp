@@ -8,14 +8,6 @@
 namespace mtsim::isa {
 namespace {
 
-// The branch of a packet, if any: SBR is the only instruction of its unit.
-const Instruction* branch_of(const Packet& packet) {
-  for (const Instruction& instruction : packet.instructions) {
-    if (instruction.row->id == Mnemonic::SBR) return &instruction;
-  }
-  return nullptr;
-}
-
 int target_of(const Instruction& branch) {
   const auto* target = std::get_if<Target>(&branch.operands[0]);
   return target ? target->packet : ControlFlow::k_return;
@@ -30,11 +22,7 @@ ControlFlow::ControlFlow(const Program& program, const Latencies& latencies, con
   std::vector<int> pending;
 
   const auto state_of = [&](int packet, int target, int branch_in) {
-    if (packet < 0) return -1;
-    if (packet >= packet_count) {
-      m_runs_off_end = true;
-      return -1;
-    }
+    if (packet < 0 || packet >= packet_count) return k_off_end;
     const auto [it, is_new] = index.try_emplace({packet, target, branch_in}, static_cast<int>(m_states.size()));
     if (is_new) {
       m_states.push_back({packet, target, branch_in});
@@ -58,7 +46,7 @@ ControlFlow::ControlFlow(const Program& program, const Latencies& latencies, con
       Edge edge;
       if (branch_in > 0 && cycles >= branch_in) {  // a taken branch cuts an SNOP
         edge.cycles = branch_in;
-        edge.state = target == k_return ? -1 : state_of(target, -1, 0);
+        edge.state = target == k_return ? k_return : state_of(target, -1, 0);
       } else {
         edge.cycles = cycles;
         edge.state =
@@ -67,7 +55,7 @@ ControlFlow::ControlFlow(const Program& program, const Latencies& latencies, con
       m_successors[current].push_back(edge);
     };
 
-    const Instruction* branch = branch_of(packet);
+    const Instruction* branch = packet.branch();
     // A second branch in the delay slots of a taken one cannot be taken without trapping: only its untaken path goes
     // on.
     if (branch == nullptr || state.branch_in > 0) {

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "isa/upper.h"
+
 namespace mtsim::isa {
 namespace {
-
-char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 
 // Edit distance in which swapping two neighbours counts once: the commonest typo (VFMULAS23) is one step away.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -72,16 +72,22 @@ IsaError::IsaError(std::vector<Diagnostic> diagnostics)
 
 std::string closest(std::string_view word, std::span<const std::string_view> candidates) {
   constexpr std::size_t k_longest_word = 64;  // anything longer is no typo of a name
+  constexpr std::size_t k_shortest_stem = 4;
   if (word.size() < 2 || word.size() > k_longest_word) return "";
-  std::size_t best_distance = std::min<std::size_t>((word.size() + 2) / 3, 3) + 1;
+  const std::size_t limit = std::min<std::size_t>((word.size() + 2) / 3, 3) + 1;
+  // (distance, 1 when it is no extension): a word that the candidate only extends was most likely cut short.
+  std::pair<std::size_t, int> best_rank{limit, 0};
   std::string_view best;
   for (const std::string_view candidate : candidates) {
     const std::size_t gap =
         candidate.size() > word.size() ? candidate.size() - word.size() : word.size() - candidate.size();
-    if (gap >= best_distance) continue;
-    const std::size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance) {
-      best_distance = distance;
+    if (gap >= limit) continue;
+    std::pair<std::size_t, int> rank{edit_distance(word, candidate), 1};
+    const bool extends = word.size() >= k_shortest_stem && candidate.size() > word.size() &&
+                         same_ignoring_case(candidate.substr(0, word.size()), word);
+    if (extends && gap < limit) rank = {1, 0};
+    if (rank < best_rank) {
+      best_rank = rank;
       best = candidate;
     }
   }

@@ -130,6 +130,7 @@ void TextAssembler::open_region(TokenSpan tokens, int end_column) {
   const std::string name(tokens[0].text);
   const auto [it, is_new] = m_region_places.try_emplace(name, place(tokens[0].column));
   if (!is_new) {
+    m_duplicate_regions.insert(name);
     report(SyntaxError(tokens[0].column,
                        fmt::format("region '{}' is defined twice, first at line {}", name, it->second.line),
                        "rename one; in a macro add \\@ to the name", "duplicate-region"));

@@ -121,7 +121,7 @@ void Expander::process(Range range, int depth) {
     }
     if (!head.label.empty()) m_client.line({std::string(head.label), line.number, line.origin});
     if (const auto comment = split_comment(line.text).comment; comment && !is_macro && !comment->empty()) {
-      m_client.line({"; " + *comment, line.number, line.origin});
+      m_client.line({";" + *comment, line.number, line.origin});
     }
     if (is_call) {
       call(line, std::string(head.word), head.rest, depth);

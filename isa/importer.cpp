@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "isa/c_scanner.h"
 #include "isa/lexer.h"
@@ -42,27 +43,63 @@ bool is_identifier(const CToken& token) {
 
 class Importer {
  public:
-  Importer(std::string_view text, const std::string& file) : m_tokens(scan_c(text, file)), m_file(file) {}
+  Importer(std::string_view text, const std::string& file)
+      : m_tokens(scan_c(text, file, m_import.diagnostics)), m_file(file) {}
 
-  std::vector<ImportedBody> all() {
+  Import all() {
     while (current().kind != CTokenKind::end) {
       const CToken& token = current();
       if (is_asm_keyword(token) && starts_statement()) {
-        asm_statement();
+        const std::size_t start = m_at;
+        try {
+          asm_statement();
+        } catch (const IsaError& error) {
+          m_import.diagnostics.insert(m_import.diagnostics.end(), error.diagnostics().begin(),
+                                      error.diagnostics().end());
+          skip_statement(start);
+        } catch (const BadToken&) {
+          skip_statement(start);
+        }
         continue;
       }
       follow_structure(token);
       next();
     }
-    if (!m_blocks.empty()) fail(m_blocks.back().open, "'{' is not closed");
-    return std::move(m_bodies);
+    // Behind another mistake the count of braces says nothing.
+    if (!m_blocks.empty() && m_import.diagnostics.empty()) report(m_blocks.back().open, "'{' is not closed");
+    std::stable_sort(m_import.diagnostics.begin(), m_import.diagnostics.end(),
+                     [](const Diagnostic& a, const Diagnostic& b) {
+                       return std::tie(a.place.line, a.place.column) < std::tie(b.place.line, b.place.column);
+                     });
+    return std::move(m_import);
   }
 
  private:
+  struct BadToken {};  // the scanner has reported it
   struct Block {
     CToken open;
     bool is_function;
   };
+
+  // Behind the asm statement whose keyword is token `start`, which cannot be read.
+  void skip_statement(std::size_t start) {
+    m_at = start + 1;
+    int depth = 0;
+    while (current().kind != CTokenKind::end && !current().is("}") && !(depth == 0 && current().is(";"))) {
+      if (current().is("(")) ++depth;
+      if (current().is(")") && --depth == 0) {
+        next();
+        break;
+      }
+      next();
+    }
+    end_of_statement();
+  }
+
+  void end_of_statement() {
+    m_previous.kind = CTokenKind::symbol;
+    m_previous.text = ";";
+  }
 
   const CToken& current() const { return m_tokens[m_at]; }
 
@@ -82,7 +119,14 @@ class Importer {
   }
 
   [[noreturn]] void fail(const CToken& token, const std::string& message, const std::string& fix = "") const {
-    throw IsaError({{Severity::fatal, {m_file, token.line, token.column}, message, fix, "import"}});
+    if (token.kind == CTokenKind::bad) throw BadToken();
+    throw IsaError({diagnostic(token, message, fix)});
+  }
+  void report(const CToken& token, const std::string& message) {
+    m_import.diagnostics.push_back(diagnostic(token, message, ""));
+  }
+  Diagnostic diagnostic(const CToken& token, const std::string& message, const std::string& fix) const {
+    return {Severity::fatal, {m_file, token.line, token.column}, message, fix, "import"};
   }
 
   bool in_function() const {
@@ -106,7 +150,7 @@ class Importer {
         m_candidate = m_previous.text;
       }
     } else if (token.is(")")) {
-      if (m_parentheses == 0) fail(token, "')' without '('");
+      if (m_parentheses == 0) return report(token, "')' without '('");
       --m_parentheses;
     } else if (token.is("{")) {
       const bool is_function = !in_function() && !m_candidate.empty();
@@ -114,7 +158,7 @@ class Importer {
       m_candidate.clear();
       m_blocks.push_back({token, is_function});
     } else if (token.is("}")) {
-      if (m_blocks.empty()) fail(token, "'}' without '{'");
+      if (m_blocks.empty()) return report(token, "'}' without '{'");
       m_blocks.pop_back();
     } else if ((token.is(";") || token.is("=")) && m_parentheses == 0) {
       m_candidate.clear();
@@ -144,8 +188,7 @@ class Importer {
     }
     if (!current().is(")")) fail(open, "'(' of the asm statement is not closed");
     next();
-    m_previous.kind = CTokenKind::symbol;
-    m_previous.text = ";";
+    end_of_statement();
     if (trim(body).empty()) return;  // a compiler barrier
     place_operands(operands, keyword);
     const std::string name = body_name();
@@ -157,7 +200,7 @@ class Importer {
     }
     text += extended ? with_operands(body, operands, keyword) : body;
     if (text.back() != '\n') text += '\n';
-    m_bodies.push_back({name, text, {m_file, keyword.line, keyword.column}});
+    m_import.bodies.push_back({name, text, {m_file, keyword.line, keyword.column}});
   }
 
   // The template: adjacent strings. A C comment between them becomes an assembly comment, on the line of the string it
@@ -248,6 +291,7 @@ class Importer {
     do {
       const CToken& token = current();
       if (token.kind == CTokenKind::end) fail(open, "'(' of the asm statement is not closed");
+      if (token.kind == CTokenKind::bad) throw BadToken();
       if (token.is("(")) ++depth;
       if (token.is(")")) --depth;
       if (token.is("[")) ++brackets;
@@ -335,11 +379,15 @@ class Importer {
         continue;
       }
       const char kind = i + 1 < body.size() ? body[i + 1] : '\0';
+      if (is_escaped && !in_comment && names_operand(body, i)) {
+        fail(keyword, fmt::format("'%%{}' in the asm is a percent sign and no operand", body[i + 2]),
+             "write one % in front of an operand, or a space behind the % of a division");
+      }
       if (kind == '%' || kind == '|' || kind == '{' || kind == '}') {
         out += kind;
         ++i;
       } else if (kind == '=') {
-        out += std::to_string(m_bodies.size());
+        out += std::to_string(m_import.bodies.size());
         ++i;
       } else if (kind == '[') {
         const std::size_t close = body.find(']', i);
@@ -362,6 +410,13 @@ class Importer {
     return out;
   }
 
+  // "%%9" and "%%[x]" at `at` look like operands, unless a value stands right in front of them: 10%%9.
+  static bool names_operand(const std::string& body, std::size_t at) {
+    const char before = at > 0 ? body[at - 1] : ' ';
+    const char behind = at + 2 < body.size() ? body[at + 2] : ' ';
+    return (behind == '[' || (behind >= '0' && behind <= '9')) && !is_word(before) && before != ')';
+  }
+
   const AsmOperand& operand_named(const std::vector<AsmOperand>& operands, const std::string& name,
                                   const CToken& keyword) const {
     std::vector<std::string_view> known;
@@ -372,6 +427,7 @@ class Importer {
     fail(keyword, fmt::format("the asm uses %[{}] which is no operand{}", name, did_you_mean(name, known)));
   }
 
+  Import m_import;
   std::vector<CToken> m_tokens;
   const std::string& m_file;
   std::size_t m_at = 0;
@@ -381,13 +437,10 @@ class Importer {
   std::string m_candidate;  // a function's name if a body follows
   std::string m_function;   // whose body we are in
   std::set<std::string> m_names;
-  std::vector<ImportedBody> m_bodies;
 };
 
 }  // namespace
 
-std::vector<ImportedBody> import_c(std::string_view text, const std::string& file) {
-  return Importer(text, file).all();
-}
+Import import_c(std::string_view text, const std::string& file) { return Importer(text, file).all(); }
 
 }  // namespace mtsim::isa

@@ -16,7 +16,12 @@ struct ImportedBody {
   Place place;       // of the asm keyword
 };
 
-/// Every asm body of a C file. Throws IsaError with the place for malformed C strings or unbalanced parentheses.
-std::vector<ImportedBody> import_c(std::string_view text, const std::string& file);
+struct Import {
+  std::vector<ImportedBody> bodies;     // those that could be read, in the order of the file
+  std::vector<Diagnostic> diagnostics;  // why others could not, with their places in the C file; all fatal
+};
+
+/// Every asm body of a C file. A bad body, or malformed C around it, does not keep the others from being imported.
+Import import_c(std::string_view text, const std::string& file);
 
 }  // namespace mtsim::isa

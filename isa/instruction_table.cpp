@@ -4,6 +4,8 @@
 #include <array>
 #include <stdexcept>
 
+#include "isa/upper.h"
+
 namespace mtsim::isa {
 namespace {
 
@@ -16,16 +18,6 @@ constexpr auto k_rows = std::to_array<Row>({
 #include "isa/instructions.def"
 #undef ROW
 });
-
-char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
-
-bool same_ignoring_case(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (upper(a[i]) != upper(b[i])) return false;
-  }
-  return true;
-}
 
 bool is_address_arithmetic(Mnemonic mnemonic) { return mnemonic == Mnemonic::SADDA || mnemonic == Mnemonic::SSUBA; }
 
@@ -67,10 +59,9 @@ int access_bytes(const Row& row) {
     case Semantics::load_vector:
     case Semantics::store_vector: return k_vector_bytes;
     case Semantics::load_vector2:
-    case Semantics::store_vector2: return 2 * k_vector_bytes;
-    // The pair 0M16/1M16 interleaves four rows of 16 lanes: each touches its own half of 512 bytes.
-    case Semantics::store_m16_0:
-    case Semantics::store_m16_1: return 4 * k_vector_bytes;
+    case Semantics::store_vector2:
+    case Semantics::store_m16_0:  // the same bytes, strewn: semantics.inc says where
+    case Semantics::store_m16_1: return 2 * k_vector_bytes;
     case Semantics::load_scalar4:
     case Semantics::store_scalar4: return 4;
     case Semantics::load_scalar8:

@@ -108,7 +108,8 @@ const Row* find_row(std::string_view mnemonic);
 bool is_load(Format format);    // MV MVV MS MSS
 bool is_store(Format format);   // VM VVM SM SSM
 bool is_memory(Format format);  // either
-/// Bytes of one access (128 for VLDW) and bytes of one index step (8 for VLDW, 16 for VLDDW). 0 when not a memory row.
+/// Bytes one access moves (128 for VLDW; where they lie is in semantics.inc) and bytes of one index step (8 for VLDW,
+/// 16 for VLDDW). 0 when not a memory row.
 int access_bytes(const Row& row);
 int index_unit(const Row& row);
 

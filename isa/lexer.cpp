@@ -51,14 +51,6 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-std::string to_upper(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  }
-  return out;
-}
-
 SplitLine split_comment(std::string_view line) {
   for (std::size_t i = 0; i < line.size(); ++i) {
     const bool semicolon = line[i] == ';';
@@ -68,7 +60,10 @@ SplitLine split_comment(std::string_view line) {
     while (start < line.size() && line[start] == line[i]) ++start;
     std::string_view code = line.substr(0, i);
     while (!code.empty() && is_space(code.back())) code.remove_suffix(1);
-    return {code, std::string(trim(line.substr(start)))};
+    std::string_view text = line.substr(start);
+    while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+    const bool spaced = text.empty() || is_space(text.front());
+    return {code, (spaced ? "" : " ") + std::string(text)};
   }
   while (!line.empty() && is_space(line.back())) line.remove_suffix(1);
   return {line, std::nullopt};

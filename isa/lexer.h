@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "isa/upper.h"
+
 namespace mtsim::isa {
 
 /// A problem inside one line; the assembler adds the place and goes on with the next statement.
@@ -35,8 +37,10 @@ using Tokens = std::vector<Token>;
 
 /// A line cut at its comment: `;`, `;;` or `//` to the end.
 struct SplitLine {
-  std::string_view code;               // without the comment, spaces at the end cut
-  std::optional<std::string> comment;  // text behind the marker, trimmed
+  std::string_view code;  // without the comment, spaces at the end cut
+  // Text behind the marker as it stands there, without spaces at the end; a space is put in front of a text that has
+  // none. "" for a marker alone.
+  std::optional<std::string> comment;
 };
 SplitLine split_comment(std::string_view line);
 
@@ -46,6 +50,5 @@ Tokens tokenize(std::string_view code);
 std::string_view trim(std::string_view text);
 bool is_word_start(char c);  // letters, '_', '.', '$' (labels of compilers)
 bool is_word(char c);        // the same and digits
-std::string to_upper(std::string_view text);
 
 }  // namespace mtsim::isa

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <optional>
 
 #include "isa/printer.h"
 
@@ -54,16 +55,12 @@ std::string suffix_choice(const Row& row) {
   return text;
 }
 
-// What would make a clash go away: another unit of the row that is free, else the next packet.
-std::string way_out(const Instruction& instruction, const Packet& packet) {
+std::optional<Unit> free_unit(const Instruction& instruction, const Packet& packet) {
   for (int u = 0; u < k_units; ++u) {
     const auto unit = static_cast<Unit>(u);
-    if ((instruction.row->units & mask(unit)) && user_of(packet, unit) == nullptr) {
-      return fmt::format("{} is free: write {}", name(unit), spelled(instruction, unit));
-    }
+    if ((instruction.row->units & mask(unit)) && user_of(packet, unit) == nullptr) return unit;
   }
-  return fmt::format("move one of them to another packet ({} issues to {})", instruction.row->mnemonic,
-                     unit_list(instruction.row->units));
+  return std::nullopt;
 }
 
 bool is_load_store_unit(const Row& row) { return (row.units & (units::VLDST | units::SLDST)) != 0; }
@@ -75,12 +72,8 @@ Unit unit_without_suffix(const Instruction& instruction, int column, const Packe
   }
   if (row.units & units::VLDST) return user_of(packet, Unit::VLDST1) == nullptr ? Unit::VLDST1 : Unit::VLDST2;
   std::string fix = fmt::format("write {}{}", row.mnemonic, suffix_choice(row));
-  for (int u = 0; u < k_units; ++u) {
-    const auto unit = static_cast<Unit>(u);
-    if ((row.units & mask(unit)) && user_of(packet, unit) == nullptr) {
-      fix = fmt::format("write {} ({} is free in this packet)", spelled(instruction, unit), name(unit));
-      break;
-    }
+  if (const auto unit = free_unit(instruction, packet)) {
+    fix = fmt::format("write {} ({} is free in this packet)", spelled(instruction, *unit), name(*unit));
   }
   throw SyntaxError(column, fmt::format("{} needs a unit suffix: it issues to {}", row.mnemonic, unit_list(row.units)),
                     fix, "missing-suffix");
@@ -108,9 +101,7 @@ Unit unit_with_suffix(const Row& row, std::string_view suffix, int column) {
 const MemoryOperand* post_modified(const Instruction& instruction) {
   for (const Operand& operand : instruction.operands) {
     const auto* memory = std::get_if<MemoryOperand>(&operand);
-    if (memory && (memory->mode == AddressMode::post_increment || memory->mode == AddressMode::post_decrement)) {
-      return memory;
-    }
+    if (memory && memory->post_modifies()) return memory;
   }
   return nullptr;
 }
@@ -129,11 +120,21 @@ void assign_unit(Instruction& instruction, std::string_view suffix, int suffix_c
   instruction.has_suffix = !bare;
   const Instruction* other = user_of(packet, instruction.unit);
   if (other == nullptr) return;
-  throw SyntaxError(instruction.place.column,
-                    fmt::format("{} (line {}) and {} (line {}) both need {} in one packet",
-                                spelled(*other, other->unit), other->place.line, spelled(instruction, instruction.unit),
-                                instruction.place.line, name(instruction.unit)),
-                    way_out(instruction, packet), "unit-clash");
+  const std::string message = fmt::format(
+      "{} (line {}) and {} (line {}) both need {} in one packet", spelled(*other, other->unit), other->place.line,
+      spelled(instruction, instruction.unit), instruction.place.line, name(instruction.unit));
+  const std::optional<Unit> free = free_unit(instruction, packet);
+  if (!free) {
+    const std::string taken = unit_list(row.units);
+    throw UnitClash(instruction.place.column, message,
+                    std::has_single_bit(row.units)
+                        ? fmt::format("move one of them to another packet ({} issues to {})", row.mnemonic, taken)
+                        : fmt::format("move one of them to another packet: all of {} are taken", taken),
+                    false);
+  }
+  instruction.unit = *free;
+  throw UnitClash(instruction.place.column, message,
+                  fmt::format("{} is free: write {}", name(*free), spelled(instruction, *free)), true);
 }
 
 void check_company(const Instruction& instruction, const Packet& packet) {

@@ -54,16 +54,12 @@ std::string suffix_text(const Instruction& instruction) {
 
 using Widths = std::array<std::size_t, k_units>;  // of the columns; 0 for a unit the program does not use
 
-Widths column_widths(const Program& program) {
-  Widths widths{};
-  for (const Packet& packet : program.packets) {
-    for (const Instruction& instruction : packet.instructions) {
-      if (instruction.row->units == units::NONE) continue;
-      const auto unit = static_cast<std::size_t>(instruction.unit);
-      widths[unit] = std::max({widths[unit], print(instruction).size(), k_unit_names[unit].size()});
-    }
+void widen(Widths& widths, const Packet& packet) {
+  for (const Instruction& instruction : packet.instructions) {
+    if (instruction.row->units == units::NONE) continue;
+    const auto unit = static_cast<std::size_t>(instruction.unit);
+    widths[unit] = std::max({widths[unit], print(instruction).size(), k_unit_names[unit].size()});
   }
-  return widths;
 }
 
 // Cells in their columns, empty for a unit without an instruction. No bar stands in front of the first cell that is
@@ -91,6 +87,39 @@ std::string packet_text(const Packet& packet, const Widths& widths) {
     cells[static_cast<std::size_t>(instruction.unit)] = print(instruction);
   }
   return std::string(k_indent) + row_text(cells, widths);
+}
+
+// Packets that share one layout: from a line of column names to the next.
+struct Block {
+  int first = 0;
+  int last = 0;
+  Widths widths{};
+  std::size_t comment_column = 0;  // where the comments behind the packets start
+};
+
+// A layout of idle packets alone has no columns to name: such packets stay with those before them.
+bool starts_block(const Program& program, int packet) {
+  const std::vector<Packet>& all = program.packets;
+  auto at = static_cast<std::size_t>(packet);
+  if (!all[at].starts_columns) return false;
+  do {
+    if (!all[at].is_idle()) return true;
+  } while (++at < all.size() && !all[at].starts_columns);
+  return false;
+}
+
+Block block_at(const Program& program, int first) {
+  const int count = static_cast<int>(program.packets.size());
+  Block block{first, first, {}, 0};
+  do {
+    widen(block.widths, program.packets[static_cast<std::size_t>(block.last++)]);
+  } while (block.last < count && !starts_block(program, block.last));
+  for (int i = first; i < block.last; ++i) {
+    const Packet& packet = program.packets[static_cast<std::size_t>(i)];
+    if (packet.comment.empty()) continue;
+    block.comment_column = std::max(block.comment_column, packet_text(packet, block.widths).size() + 2);
+  }
+  return block;
 }
 
 std::string column_header(const Widths& widths) {
@@ -123,7 +152,7 @@ std::string header_text(const Program& program) {
   std::vector<bool> printed(program.parameters.size(), false);
   bool latencies_printed = false;
   for (const std::string& line : program.header) {
-    const std::string_view code = std::string_view(line).substr(0, line.find("  ; "));
+    const std::string_view code = std::string_view(line).substr(0, line.find("  ;"));
     const std::string comment = line.substr(code.size());
     if (starts_with(code, ".param ")) {
       const std::string_view name = code.substr(7);
@@ -147,12 +176,19 @@ std::string header_text(const Program& program) {
   return text;
 }
 
-// .region and .endregion lines in front of each packet. Regions nest, and an empty one closes where it opens.
-std::map<int, std::string> region_lines(const Program& program) {
-  std::map<int, std::string> by_packet;
+// The lines in front of each packet, by packet. Regions nest, and an empty one closes where it opens.
+using LinesInFront = std::map<int, std::string>;
+
+LinesInFront region_ends(const Program& program) {
+  LinesInFront by_packet;
   for (const Region& region : program.regions) {
     if (region.last > region.first) by_packet[region.last] += ".endregion\n";
   }
+  return by_packet;
+}
+
+LinesInFront region_starts(const Program& program) {
+  LinesInFront by_packet;
   for (const Region& region : program.regions) {
     by_packet[region.first] += ".region " + region.name + "\n";
     if (region.last == region.first) by_packet[region.first] += ".endregion\n";
@@ -160,8 +196,8 @@ std::map<int, std::string> region_lines(const Program& program) {
   return by_packet;
 }
 
-std::map<int, std::string> label_lines(const Program& program) {
-  std::map<int, std::string> by_packet;
+LinesInFront label_lines(const Program& program) {
+  LinesInFront by_packet;
   for (const auto& [label, packet] : program.labels) by_packet[packet] += label + ":\n";
   return by_packet;
 }
@@ -210,22 +246,26 @@ std::string print(const Packet& packet) {
 }
 
 std::string print(const Program& program) {
-  const Widths widths = column_widths(program);
   std::string text = header_text(program);
-  // What stands above the first packet stands above the column names.
-  if (!program.packets.empty()) text += lines(program.packets[0].above);
-  text += column_header(widths);
-  const std::map<int, std::string> regions = region_lines(program);
-  const std::map<int, std::string> labels = label_lines(program);
+  const LinesInFront ends = region_ends(program), starts = region_starts(program), labels = label_lines(program);
+  const auto add = [&](const LinesInFront& all, int packet) {
+    if (const auto it = all.find(packet); it != all.end()) text += it->second;
+  };
   const int count = static_cast<int>(program.packets.size());
+  Block block;
   for (int i = 0; i <= count; ++i) {
-    if (i > 0 && i < count) text += lines(program.packets[static_cast<std::size_t>(i)].above);
-    if (const auto it = regions.find(i); it != regions.end()) text += it->second;
-    if (const auto it = labels.find(i); it != labels.end()) text += it->second;
+    add(ends, i);
+    if (i < count) text += lines(program.packets[static_cast<std::size_t>(i)].above);
+    add(starts, i);
+    add(labels, i);
     if (i == count) break;
+    if (i == block.last) {
+      block = block_at(program, i);
+      text += column_header(block.widths);
+    }
     const Packet& packet = program.packets[static_cast<std::size_t>(i)];
-    text += packet_text(packet, widths);
-    if (!packet.comment.empty()) text += "  ; " + packet.comment;
+    const std::string code = packet_text(packet, block.widths);
+    text += packet.comment.empty() ? code : fmt::format("{:<{}};{}", code, block.comment_column, packet.comment);
     text += "\n";
   }
   return text + lines(program.footer);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isa/program.h"
 
+#include "isa/hash.h"
 #include "isa/printer.h"
 
 namespace mtsim::isa {
@@ -21,31 +22,17 @@ void add_operand_reads(const Operand& operand, std::vector<Register>& out) {
   }
 }
 
-class Fnv {
- public:
-  void add(std::uint64_t value) {
-    for (int i = 0; i < 8; ++i) {
-      m_hash ^= (value >> (8 * i)) & 0xFF;
-      m_hash *= 0x100000001B3ull;
-    }
-  }
-  void add(const std::string& text) {
-    for (const char c : text) {
-      m_hash ^= static_cast<unsigned char>(c);
-      m_hash *= 0x100000001B3ull;
-    }
-    add(text.size());
-  }
-  std::uint64_t value() const { return m_hash; }
-
- private:
-  std::uint64_t m_hash = 0xCBF29CE484222325ull;
-};
-
 }  // namespace
 
 int Packet::cycles() const {
   return is_idle() ? static_cast<int>(std::get<Immediate>(instructions[0].operands[0]).value) : 1;
+}
+
+const Instruction* Packet::branch() const {
+  for (const Instruction& instruction : instructions) {
+    if (instruction.row->id == Mnemonic::SBR) return &instruction;
+  }
+  return nullptr;
 }
 
 int Program::entry(const std::string& label) const {
@@ -67,7 +54,7 @@ int Program::entry(const std::string& label) const {
 }
 
 std::uint64_t Program::fingerprint() const {
-  Fnv hash;
+  Hash hash;
   for (const Packet& packet : packets) {
     hash.add(packet.instructions.size());
     for (const Instruction& instruction : packet.instructions) {
@@ -107,9 +94,7 @@ std::vector<Write> writes(const Instruction& instruction, const Latencies& laten
   }
   for (const Operand& operand : instruction.operands) {
     const auto* memory = std::get_if<MemoryOperand>(&operand);
-    if (memory && (memory->mode == AddressMode::post_increment || memory->mode == AddressMode::post_decrement)) {
-      out.push_back({memory->base, 1, true});
-    }
+    if (memory && memory->post_modifies()) out.push_back({memory->base, 1, true});
   }
   return out;
 }

@@ -25,6 +25,7 @@ struct MemoryOperand {
   AddressMode mode = AddressMode::plain;
   std::optional<Register> offset;  // OR register; if absent, `index`
   std::int64_t index = 0;          // access units
+  bool post_modifies() const { return mode == AddressMode::post_increment || mode == AddressMode::post_decrement; }
   bool operator==(const MemoryOperand&) const = default;
 };
 
@@ -64,16 +65,24 @@ struct Instruction {
 
 struct Packet {
   std::vector<Instruction> instructions;
-  std::string comment;             // text behind ';' on the packet's lines, kept for fmt; may be empty
-  std::vector<std::string> above;  // whole-line comments ("; text") and blank lines ("") in front of it, kept for fmt
+  // Kept for fmt:
+  std::string comment;             // text behind ';' on the packet's lines, as it stands there; may be empty
+  std::vector<std::string> above;  // whole-line comments (";text") and blank lines ("") in front of it
+  bool starts_columns = false;     // a line of column names stood in front of it: columns are laid out anew from here
 
   bool is_idle() const { return instructions.size() == 1 && instructions[0].row->id == Mnemonic::SNOP; }
   /// Cycles the packet takes when no branch cuts it: n for SNOP n, else 1.
   int cycles() const;
+  /// Its SBR, or nullptr: no other instruction issues to that unit.
+  const Instruction* branch() const;
 };
 
 // What the caller passes: a count may steer branches, a pointer addresses SM or AM.
 enum class ParameterKind : std::uint8_t { value, count, pointer_sm, pointer_am };
+
+inline bool is_pointer(ParameterKind kind) {
+  return kind == ParameterKind::pointer_sm || kind == ParameterKind::pointer_am;
+}
 
 struct Parameter {
   std::string name;

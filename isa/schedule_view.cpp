@@ -15,39 +15,32 @@ namespace {
 
 std::size_t index(int packet) { return static_cast<std::size_t>(packet); }
 
-const Instruction* branch_of(const Packet& packet) {
-  for (const Instruction& instruction : packet.instructions) {
-    if (instruction.row->id == Mnemonic::SBR) return &instruction;
-  }
-  return nullptr;
-}
-
 // The branch that leaves the loop when the loop's own does not go back: `[!R0] SBR R63` beside `[R0] SBR loop`.
 bool is_exit_beside(const Instruction& other, const Instruction& back) {
   return other.predicate && back.predicate && other.predicate->reg == back.predicate->reg &&
          other.predicate->negated != back.predicate->negated;
 }
 
-std::optional<LoopSchedule> loop_of(const Program& program, const Latencies& latencies, int branch_packet) {
-  const Instruction* back = branch_of(program.packets[index(branch_packet)]);
+// `labelled`: the packets that have a label, ascending.
+std::optional<LoopSchedule> loop_of(const Program& program, const Latencies& latencies,
+                                    const std::vector<int>& labelled, int branch_packet) {
+  const Instruction* back = program.packets[index(branch_packet)].branch();
   const auto* target = back == nullptr ? nullptr : std::get_if<Target>(&back->operands[0]);
   if (target == nullptr || target->packet < 0 || target->packet > branch_packet) return std::nullopt;
   const int count = static_cast<int>(program.packets.size());
   LoopSchedule loop;
   loop.first = target->packet;
   loop.last = branch_packet;
-  int cycles = 0;
-  for (int p = loop.first; p < branch_packet; ++p) cycles += program.packets[index(p)].cycles();
   int slots = 0;
   while (loop.last < count && slots < latencies.branch_cycles()) slots += program.packets[index(loop.last++)].cycles();
   if (slots < latencies.branch_cycles()) return std::nullopt;  // the delay slots run past the end
-  loop.initiation_interval = cycles + latencies.branch_cycles();
-  for (const auto& [label, packet] : program.labels) {
-    if (packet > loop.first && packet < loop.last) return std::nullopt;
-    if (packet == loop.first && (loop.label.empty() || label == target->label)) loop.label = label;
-  }
+  const auto inside = std::upper_bound(labelled.begin(), labelled.end(), loop.first);
+  if (inside != labelled.end() && *inside < loop.last) return std::nullopt;
+  loop.label = target->label;
+  loop.initiation_interval = latencies.branch_cycles();
+  for (int p = loop.first; p < branch_packet; ++p) loop.initiation_interval += program.packets[index(p)].cycles();
   for (int p = loop.first; p < loop.last; ++p) {
-    const Instruction* other = branch_of(program.packets[index(p)]);
+    const Instruction* other = program.packets[index(p)].branch();
     if (other != nullptr && other != back && !is_exit_beside(*other, *back)) return std::nullopt;
     for (const Instruction& instruction : program.packets[index(p)].instructions) {
       if (instruction.row->units != units::NONE) ++loop.issues[index(static_cast<int>(instruction.unit))];
@@ -212,8 +205,11 @@ std::string loop_summary(const LoopSchedule& loop) {
 
 std::vector<LoopSchedule> loops(const Program& program, const Latencies& latencies) {
   std::vector<LoopSchedule> found;
+  std::vector<int> labelled;
+  for (const auto& [unused_label, packet] : program.labels) labelled.push_back(packet);
+  std::sort(labelled.begin(), labelled.end());
   for (int p = 0; p < static_cast<int>(program.packets.size()); ++p) {
-    if (auto loop = loop_of(program, latencies, p)) found.push_back(std::move(*loop));
+    if (auto loop = loop_of(program, latencies, labelled, p)) found.push_back(std::move(*loop));
   }
   return found;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,6 +45,8 @@ class TextAssembler {
   std::string set_latency(TokenSpan piece, int end_column);
   void require_before_packets(const Token& directive) const;
 
+  void check_given_operands();
+  void check_moved_parameters();
   void report(const SyntaxError& error);
   Place place(int column) const { return {m_program.file, m_line, column}; }
   bool in_header() const { return m_program.packets.empty() && !m_header_done; }
@@ -57,13 +60,15 @@ class TextAssembler {
   std::vector<Diagnostic> m_diagnostics;
   std::map<std::string, Place> m_label_places;
   std::map<std::string, Place> m_region_places;
+  std::set<std::string> m_duplicate_regions;
   std::vector<std::pair<std::size_t, Place>> m_open_regions;  // index into Program::regions
   std::map<std::uint64_t, Register> m_numbered_used;          // every %n of the text
   std::vector<std::string> m_comments;                        // whole-line comments waiting for the next packet
   int m_line = 0;
-  std::string m_origin;        // of an expanded line
-  bool m_header_done = false;  // a label, region or packet was seen
-  bool m_can_join = false;     // the line before belongs to a packet
+  std::string m_origin;           // of an expanded line
+  bool m_header_done = false;     // a label, region or packet was seen
+  bool m_starts_columns = false;  // a line of column names waits for the next packet
+  bool m_can_join = false;        // the line before belongs to a packet
 };
 
 }  // namespace mtsim::isa

@@ -19,7 +19,8 @@ struct Options {
 };
 
 int run(const Options& options, const CommonOptions& common) {
-  const auto bodies = isa::import_c(read_text(options.source), options.source);
+  const auto [bodies, diagnostics] = isa::import_c(read_text(options.source), options.source);
+  if (bodies.empty() && !diagnostics.empty()) throw isa::IsaError(diagnostics);
   if (bodies.empty())
     throw UsageError(fmt::format("{}: has no asm body; give a C file with GCC extended asm", options.source));
   protect_from_json(common, {options.source});
@@ -43,8 +44,10 @@ int run(const Options& options, const CommonOptions& common) {
     json["files"].push_back({{"name", body.name}, {"file", path}, {"place", body.place.str()}});
     text += fmt::format("{}: {}\n", body.place.str(), path);
   }
+  json["diagnostics"] = diagnostics_json(diagnostics);
   emit(common, json, text);
-  return k_exit_done;
+  for (const auto& diagnostic : diagnostics) fmt::print(stderr, "{}\n", diagnostic.str());
+  return diagnostics.empty() ? k_exit_done : k_exit_usage;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "isa/hash.h"
 namespace mtsim::sim {
 namespace {
 
@@ -23,9 +24,9 @@ constexpr std::size_t k_result_numbers = 4 + isa::k_units, k_pointer_numbers = 5
 constexpr std::uintmax_t k_max_bytes = 64 << 20;  // no memo is that large: something else lies there
 
 std::string fnv(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return fmt::format("{:016x}", hash);
+  isa::Hash hash;
+  hash.bytes(text);
+  return fmt::format("{:016x}", hash.value());
 }
 
 /// What the rows of instructions.def say: with other rows the same text takes other cycles.

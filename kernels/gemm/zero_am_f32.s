@@ -9,15 +9,17 @@
 .param w, R10, pointer am
 .param bytes, R12, count
 
-  SMVAGA.M1 R10, AR0 | SMOVI24 32, R20 | VMOVI.M1 0, VR0 | VMOVI.M2 0, VR1
+; SMAC1              | SIEU              | VMAC1           | VMAC2
+  SMVAGA.M1 R10, AR0 | SMOVI24 32, R20   | VMOVI.M1 0, VR0 | VMOVI.M2 0, VR1
   SMVAGA.M1 R20, OR0 | SSHFLR 9, R12, R0
   SNOP 1
 
 .region loop_512_bytes
 loop:
-  SSUB.M2 1, R0, R0  | VSTDW VR1:VR0, *+AR0[16] | VSTDW VR1:VR0, *AR0++[OR0]
-  [R0] SBR loop
-  [!R0] SBR R63
+; SMAC2             | SBR           | VLDST1                   | VLDST2
+  SSUB.M2 1, R0, R0 |               | VSTDW VR1:VR0, *+AR0[16] | VSTDW VR1:VR0, *AR0++[OR0]
+                      [R0] SBR loop
+                      [!R0] SBR R63
   SNOP 5
 .endregion
   SNOP 1

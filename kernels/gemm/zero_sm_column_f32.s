@@ -10,20 +10,22 @@
 .param rows, R12, count
 .param pitch, R14, count
 
-  SMVAGA.M1 R10, AR8  | SMOV.M2 R12, R0        | SSHFLR 2, R14, R24
-  SMVAGA.M1 R24, OR8                           | SSHFLR 1, R14, R25
-  SMVAGA.M1 R25, OR9  | SADD.M2 R24, R25, R26  | SMOVI24 0, R20
-  SMVAGA.M1 R26, OR10 | SADD.M2 R24, R14, R27  | SSHFLL 3, R26, R30   ; six rows in bytes
+; SMAC1               | SMAC2                 | SIEU
+  SMVAGA.M1 R10, AR8  | SMOV.M2 R12, R0       | SSHFLR 2, R14, R24
+  SMVAGA.M1 R24, OR8  |                       | SSHFLR 1, R14, R25
+  SMVAGA.M1 R25, OR9  | SADD.M2 R24, R25, R26 | SMOVI24 0, R20
+  SMVAGA.M1 R26, OR10 | SADD.M2 R24, R14, R27 | SSHFLL 3, R26, R30  ; six rows in bytes
   SMVAGA.M1 R27, OR12 | SMVAGA.M2 R14, OR11
 
 .region loop_six_rows
 loop:
-  SSTH R20, *AR8        | SSUB.M2 6, R0, R0
-  SSTH R20, *+AR8[OR8]  | [R0] SBR loop
-  SSTH R20, *+AR8[OR9]  | [!R0] SBR R63
-  SSTH R20, *+AR8[OR10]
-  SSTH R20, *+AR8[OR11]
-  SSTH R20, *+AR8[OR12] | SADDA.M1 R30, AR8, AR8
+; SMAC1                  | SMAC2             | SLDST                 | SBR
+                           SSUB.M2 6, R0, R0 | SSTH R20, *AR8
+                                               SSTH R20, *+AR8[OR8]  | [R0] SBR loop
+                                               SSTH R20, *+AR8[OR9]  | [!R0] SBR R63
+                                               SSTH R20, *+AR8[OR10]
+                                               SSTH R20, *+AR8[OR11]
+  SADDA.M1 R30, AR8, AR8 |                   | SSTH R20, *+AR8[OR12]
   SNOP 2
 .endregion
   SNOP 1

@@ -3,6 +3,7 @@
 
 #include <bit>
 
+#include "isa/hash.h"
 #include "sim/config/machine_fields.h"
 #include "sim/config/machine_files.h"
 #include "sim/config/machine_reader.h"
@@ -32,20 +33,6 @@ void apply(Machine& machine, const std::vector<std::string>& sets) {
   }
   if (!problems.empty()) throw ConfigError(std::move(problems));
 }
-
-/// FNV-1a, 64 bits.
-class Hash {
- public:
-  void add(std::string_view text) {
-    for (const char c : text) add(static_cast<unsigned char>(c));
-    add(0);
-  }
-  std::uint64_t value() const { return m_value; }
-
- private:
-  void add(unsigned char byte) { m_value = (m_value ^ byte) * 0x100000001b3; }
-  std::uint64_t m_value = 0xcbf29ce484222325;
-};
 
 }  // namespace
 
@@ -101,7 +88,7 @@ double Machine::get(const std::string& key) const {
 }
 
 std::uint64_t Machine::fingerprint() const {
-  Hash hash;
+  isa::Hash hash;
   auto config = m_config;
   for (const auto& field : machine_fields(config)) {
     hash.add(field.key);

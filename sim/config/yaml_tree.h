@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "isa/diagnostic.h"
+#include "isa/text_file.h"
 
 namespace mtsim::sim {
 
@@ -58,7 +59,7 @@ struct YamlData {
 };
 
 inline constexpr int k_max_yaml_depth = 64;
-inline constexpr std::size_t k_max_yaml_bytes = std::size_t{16} << 20;
+inline constexpr std::size_t k_max_yaml_bytes = isa::k_max_text_bytes;
 
 /// Reads one document. Complaints about duplicates, anchors, aliases, tags, merge keys and further documents collect in
 /// the tree; ConfigError when there is no tree: not YAML, empty, nested deeper than k_max_yaml_depth, not text, too

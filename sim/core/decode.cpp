@@ -36,10 +36,6 @@ std::uint16_t offset_of(Register reg) {
 }
 static_assert(sizeof(RegisterState) + 8 < 65536, "register offsets fit 16 bits");
 
-bool is_post_modify(const isa::MemoryOperand& memory) {
-  return memory.mode == isa::AddressMode::post_increment || memory.mode == isa::AddressMode::post_decrement;
-}
-
 // A write of one register by one instruction; the second of a pair is a write of its own.
 struct WriteSite {
   int packet;
@@ -151,7 +147,7 @@ MicroOp decode_instruction(const Instruction& instruction, int index, bool early
   if (isa::is_memory(row.format)) {
     const bool load = isa::is_load(row.format);
     const auto& memory = std::get<isa::MemoryOperand>(instruction.operands[load ? 0 : 1]);
-    decode_address(memory, row, !is_post_modify(memory) && memory.mode != isa::AddressMode::plain, op);
+    decode_address(memory, row, !memory.post_modifies() && memory.mode != isa::AddressMode::plain, op);
     op.d = operand_offset(instruction.operands[load ? 1 : 0]);
     op.alignment = static_cast<std::uint8_t>(isa::index_unit(row));
     op.memory = static_cast<std::uint8_t>(row.units == isa::units::VLDST ? CoreMemory::am : CoreMemory::sm);
@@ -259,7 +255,7 @@ std::unique_ptr<DecodedProgram::Impl> decode(const isa::Program& program, const 
       }
       for (const isa::Operand& operand : instruction.operands) {
         const auto* memory = std::get_if<isa::MemoryOperand>(&operand);
-        if (memory == nullptr || !is_post_modify(*memory)) continue;
+        if (memory == nullptr || !memory->post_modifies()) continue;
         MicroOp modify;
         modify.instruction = static_cast<std::uint16_t>(i);
         decode_address(*memory, *instruction.row, true, modify);

@@ -2,7 +2,7 @@
 // The packet executor of one DSP core: plain C++, no SystemC. `mtsim exec`, the SystemC Core, fuzzers and benchmarks
 // use it.
 //
-// The pipeline is exposed (isa.md sections 1-6): a packet issues each cycle, operands are read at issue, a result
+// The pipeline is exposed (docs/isa.md): a packet issues each cycle, operands are read at issue, a result
 // appears `latency` cycles later and until then a read gives the old value. Loads sample and stores commit at issue,
 // loads before stores within a packet. SBR has six delay slots. A microkernel never stalls: cycles = packets + idles.
 #pragma once

@@ -67,10 +67,6 @@ struct Run<Format::SSM> : RunAccess<true> {};
 
 #include "sim/core/loop.inc"
 
-bool is_pointer(isa::ParameterKind kind) {
-  return kind == isa::ParameterKind::pointer_sm || kind == isa::ParameterKind::pointer_am;
-}
-
 }  // namespace
 
 KernelProfile profile(const DecodedProgram& program, std::span<const std::uint64_t> arguments,
@@ -87,7 +83,8 @@ KernelProfile profile(const DecodedProgram& program, std::span<const std::uint64
   context->log = &log;
   context->registers.r[isa::k_return_register.index] = k_return_address;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const std::uint64_t value = is_pointer(parameters[i].kind) ? (i + 1) << AccessLog::k_pointer_shift : arguments[i];
+    const std::uint64_t value =
+        isa::is_pointer(parameters[i].kind) ? (i + 1) << AccessLog::k_pointer_shift : arguments[i];
     context->registers.set(parameters[i].reg, value);
   }
   ring.fit(*context, program.impl());

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text that does not assemble: each error says where, what and what to do.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
 #include "support.h"
 
 using namespace mtsim::isa;
@@ -170,4 +176,46 @@ TEST_CASE("a flood of errors is cut", "[isa][assembler][error]") {
   const std::string errors = errors_of(text);
   CHECK(std::count(errors.begin(), errors.end(), '\n') == 100);
   CHECK_THAT(errors, Contains("too many errors"));
+}
+
+TEST_CASE("the hints of one packet fit together", "[isa][assembler]") {
+  const std::string errors = errors_of("SADD 1, R1, R1 | SADD 1, R2, R2 | SADD 1, R3, R3 | SADD 1, R4, R4");
+  CHECK_THAT(errors, Contains("SMAC1 is free: write SADD.M1") && Contains("SMAC2 is free: write SADD.M2"));
+  CHECK_THAT(errors, Contains("all of SMAC1, SMAC2, SIEU are taken"));
+}
+
+TEST_CASE("a mnemonic that was cut short is completed", "[isa][assembler]") {
+  CHECK_THAT(errors_of("VFMULAS.M1 VR0, VR1, VR2, VR3"), Contains("did you mean 'VFMULAS32'?"));
+  CHECK_THAT(errors_of("VFMULAS23.M1 VR0, VR1, VR2, VR3"), Contains("did you mean 'VFMULAS32'?"));
+}
+
+TEST_CASE("a second region of one name for .endregion is one mistake", "[isa][assembler]") {
+  const std::string errors = errors_of(".region a\n SNOP 1\n.region a\n SNOP 1\n.endregion\n");
+  CHECK_THAT(errors, Contains("defined twice") && !Contains("not closed"));
+}
+
+TEST_CASE("operands that share a register are refused", "[isa][assembler]") {
+  const auto errors_with = [](const std::string& text, std::vector<Register> operands) {
+    try {
+      assemble(text, "k.s", {.operands = std::move(operands)});
+    } catch (const IsaError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const Register r10{RegisterFile::R, 10}, r12{RegisterFile::R, 12};
+  CHECK_THAT(errors_with("SADD %0, %1, R1", {r10, r10}), Contains("operands %0 and %1 share R10"));
+  CHECK_THAT(errors_with(".param a, R10, value\n.param b, R12, value\nSADD %0, R1, R1", {r12}),
+             Contains(".param a and .param b share R12"));
+  CHECK(errors_with("SADD %0, %1, R1", {r12, r10}).empty());
+}
+
+TEST_CASE("devices, folders and huge files are no programs", "[isa][assembler]") {
+  CHECK_THROWS_WITH(assemble_file("/dev/zero"), Contains("it is a device"));
+  CHECK_THROWS_WITH(assemble_file("/tmp"), Contains("it is a folder"));
+  const std::string path = std::filesystem::temp_directory_path() / fmt::format("mtsim_huge_{}.s", getpid());
+  std::ofstream(path) << ';';
+  std::filesystem::resize_file(path, 17 << 20);
+  CHECK_THROWS_WITH(assemble_file(path), Contains("more than 16777216 bytes"));
+  std::filesystem::remove(path);
 }

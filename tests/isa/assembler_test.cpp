@@ -56,9 +56,9 @@ TEST_CASE("labels stand alone or in front of a packet, also with a dot", "[isa][
 TEST_CASE("comments start with a semicolon, two of them or two slashes and may hold UTF-8", "[isa][assembler]") {
   const Program program = assemble("SNOP 1 ; é\nSNOP 2 ;; 二\nSNOP 3 // ∑ ; x\n;only\n//only\r\n", "k.s");
   REQUIRE(program.packets.size() == 3);
-  CHECK(program.packets[0].comment == "é");
-  CHECK(program.packets[1].comment == "二");
-  CHECK(program.packets[2].comment == "∑ ; x");
+  CHECK(program.packets[0].comment == " é");
+  CHECK(program.packets[1].comment == " 二");
+  CHECK(program.packets[2].comment == " ∑ ; x");
 }
 
 TEST_CASE("mnemonics, suffixes and registers are read in either case", "[isa][assembler]") {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each finding of the checker once where it must speak and once where it must not.
+#include <fmt/format.h>
+
 #include "support.h"
 
 using namespace mtsim::isa;
@@ -227,4 +229,60 @@ TEST_CASE("a software-pipelined loop in the style of Table I has no findings", "
     INFO(diagnostic.str());
     CHECK(diagnostic.severity == Severity::note);
   }
+}
+
+TEST_CASE("a path off the end of the program is a warning at its last packet", "[isa][checker]") {
+  const auto found = findings("  SNOP 1\n  SADD.M1 1, R1, R1\n", "runs-off-end");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].severity == Severity::warning);
+  CHECK(found[0].place.line == 2);
+  CHECK_THAT(found[0].suggestion, Contains("SBR R63"));
+  CHECK(findings(k_return, "runs-off-end").empty());
+  CHECK(findings("a: SBR a\n  SNOP 6\n", "runs-off-end").empty());
+  CHECK(findings("  [R0] SBR R63\n  SNOP 6\n", "runs-off-end").size() == 1);
+  CHECK(findings("  SBR end\n  SNOP 6\nend:\n", "runs-off-end").size() == 1);
+}
+
+TEST_CASE("a branch whose delay slots reach behind the end is a warning", "[isa][checker]") {
+  const auto found = findings("  SBR R63\n  SNOP 4\n", "runs-off-end");
+  REQUIRE(found.size() == 1);
+  CHECK_THAT(found[0].message, Contains("ends 2 cycles before"));
+  CHECK_THAT(found[0].suggestion, Contains("SNOP 2"));
+}
+
+TEST_CASE("of two branches with opposite predicates one is taken", "[isa][checker]") {
+  const std::string branches = "  [R0] SBR loop\n  [!R0] SBR R63\n  SNOP 6\n";
+  CHECK(findings("loop: SSUB.M1 1, R0, R0\n" + branches, "runs-off-end").empty());
+  CHECK(findings("loop: SSUB.M1 1, R0, R0\n  SNOP 1\n  [R0] SBR loop | SMOVI24 0, R0\n  [!R0] SBR R63\n  SNOP 6\n",
+                 "runs-off-end")
+            .size() == 1);
+  // R0 is still on its way when the first branch reads it.
+  CHECK(findings("loop: SLDH *AR8, R0\n" + branches, "runs-off-end").size() == 1);
+}
+
+TEST_CASE("a lost return address is a warning unless it was saved", "[isa][checker]") {
+  const auto found = findings("  SMOVI24 1, R63\n" + k_return, "return-overwritten");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].place.line == 1);
+  CHECK(findings("  SMOV R63, R5\n  SMOVI24 1, R63\n  SMOV R5, R63\n" + k_return, "return-overwritten").empty());
+}
+
+TEST_CASE("other delay slots than scheduled are all that is said", "[isa][checker]") {
+  const Program program =
+      assemble("loop: VMOVI 0, VR1\n  VLDW *AR0, VR1\n  [R0] SBR loop\n  SNOP 6\n" + k_return, "k.s");
+  for (const int cycles : {6, 8}) {
+    const auto found = check(program, machine_with(Mnemonic::SBR, cycles));
+    REQUIRE(found.size() == 1);
+    CHECK_THAT(found[0].message, Contains("delay slots"));
+  }
+}
+
+TEST_CASE("a text with paths without number is checked in part and says so", "[isa][checker]") {
+  std::string text = ".scheduled_for VLDDW=63, SBR=1\n";
+  constexpr int k_packets = 3000;
+  for (int i = 0; i < k_packets; ++i) {
+    text += fmt::format("l{}: [R0] SBR l{} | VLDDW *AR0, VR{}:VR{}\n", i, (i * 7919) % k_packets, 2 * (i % 30) + 1,
+                        2 * (i % 30));
+  }
+  CHECK(findings(text, "analysis-stopped").size() == 1);
 }

@@ -10,16 +10,13 @@ using Catch::Matchers::Contains;
 namespace {
 
 std::string import_errors(const std::string& text) {
-  try {
-    import_c(text, "blas.c");
-  } catch (const IsaError& error) {
-    return error.what();
-  }
-  return "";
+  std::string errors;
+  for (const Diagnostic& diagnostic : import_c(text, "blas.c").diagnostics) errors += diagnostic.str() + "\n";
+  return errors;
 }
 
 std::string body_of(const std::string& asm_statement) {
-  const auto bodies = import_c("void f(void) {\n" + asm_statement + "\n}\n", "blas.c");
+  const auto bodies = import_c("void f(void) {\n" + asm_statement + "\n}\n", "blas.c").bodies;
   REQUIRE(bodies.size() == 1);
   return bodies[0].text;
 }
@@ -65,7 +62,7 @@ static inline __attribute__((always_inline)) void scale(const float *x, float *y
     );
 }
 )SRC";
-  const auto bodies = import_c(source, "blas.c");
+  const auto bodies = import_c(source, "blas.c").bodies;
   REQUIRE(bodies.size() == 1);
   CHECK(bodies[0].name == "scale");
   CHECK(bodies[0].place.line == 9);
@@ -85,15 +82,16 @@ static inline __attribute__((always_inline)) void scale(const float *x, float *y
 
 TEST_CASE("bodies are named after their function, further ones numbered", "[isa][importer]") {
   const auto bodies = import_c(
-      "extern \"C\" {\n"
-      "int first(int a) { if (a) asm(\"SNOP 1\"); else asm volatile (\"SNOP 2\"); return 0; }\n"
-      "struct S { int x; };\n"
-      "void second(struct S s) { { __asm (\"SNOP 3\\n\" ); } }\n"
-      "}\n"
-      "int table[] = { 1, 2 };\n"
-      "void declared(void) asm(\"other_name\");\n"
-      "void barrier(void) { asm volatile(\"\" ::: \"memory\"); }\n",
-      "blas.c");
+                          "extern \"C\" {\n"
+                          "int first(int a) { if (a) asm(\"SNOP 1\"); else asm volatile (\"SNOP 2\"); return 0; }\n"
+                          "struct S { int x; };\n"
+                          "void second(struct S s) { { __asm (\"SNOP 3\\n\" ); } }\n"
+                          "}\n"
+                          "int table[] = { 1, 2 };\n"
+                          "void declared(void) asm(\"other_name\");\n"
+                          "void barrier(void) { asm volatile(\"\" ::: \"memory\"); }\n",
+                          "blas.c")
+                          .bodies;
   REQUIRE(bodies.size() == 3);
   CHECK(bodies[0].name == "first");
   CHECK(bodies[1].name == "first_2");
@@ -161,4 +159,30 @@ TEST_CASE("asm that cannot be imported says why", "[isa][importer]") {
   CHECK_THAT(import_errors("void f() { asm(\"SNOP %0\" : : \"i\"(4)); }"), Contains("\"i\" does not allow a register"));
   CHECK_THAT(import_errors("void f() { asm goto (\"SNOP 1\" : : : : l); }"), Contains("asm goto is not supported"));
   CHECK_THAT(import_errors("void f() { asm(\"SNOP %q\" : : \"r\"(a)); }"), Contains("'%q'"));
+}
+
+TEST_CASE("a bad body does not keep the others from being imported", "[isa][importer]") {
+  const Import import = import_c(
+      "void a() { asm(\"SNOP 1\"); }\n"
+      "void b(int n) { asm(\"SNOP %1\" : : \"r\"(n)); asm(\"SNOP 2\"); }\n"
+      "void c() { asm(\"SNOP 3\n\"); }\n"
+      "void d() { asm goto (\"SNOP 1\" : : : : l); }\n"
+      "void e() { asm(\"SNOP 4\"); }\n",
+      "blas.c");
+  std::string names, places;
+  for (const ImportedBody& body : import.bodies) names += body.name + " ";
+  for (const Diagnostic& diagnostic : import.diagnostics) places += std::to_string(diagnostic.place.line) + " ";
+  CHECK(names == "a b_2 e ");
+  CHECK(places == "2 3 4 ");
+}
+
+TEST_CASE("a percent sign in front of an operand is refused with the place in C", "[isa][importer]") {
+  CHECK_THAT(import_errors("void f(int a) { asm(\"SADD.M1 %%9, R1, R1\" : \"=r\"(a)); }"),
+             Contains("blas.c:1:17") && Contains("'%%9'"));
+  CHECK_THAT(import_errors("void f(int a) { asm(\"SADD.M1 %%[zz], R1, R1\" : \"=r\"(a)); }"), Contains("blas.c:1:17"));
+  CHECK(import_errors("void f(int a) { asm(\"SADD.M1 10%%9, R1, R1\" : \"=r\"(a)); }").empty());
+}
+
+TEST_CASE("a string that does not end says what to do", "[isa][importer]") {
+  CHECK_THAT(import_errors("void f() { asm(\"SNOP 1\n\"); }"), Contains("close it with \""));
 }

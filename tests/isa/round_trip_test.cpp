@@ -2,7 +2,10 @@
 // assemble(print(p)) is p, for what people write and for whatever the table allows.
 #include <random>
 
+#include <filesystem>
 #include "isa/operands.h"
+
+#include "isa/text_file.h"
 #include "support.h"
 
 using namespace mtsim::isa;
@@ -162,8 +165,8 @@ TEST_CASE("comments, labels and blank lines survive fmt, column names are not do
       "; head\n"
       ".param n, R12, count  ; how many\n"
       "\n"
-      "; SIEU\n"
       "start:\n"
+      "; SIEU\n"
       "  SMOVI24 1, R1  ; one\n"
       "\n"
       "; before two\n"
@@ -171,6 +174,51 @@ TEST_CASE("comments, labels and blank lines survive fmt, column names are not do
       "  SMOVI24 2, R1\n"
       "; tail\n";
   CHECK(print(assemble(text, "k.s")) == text);
+}
+
+TEST_CASE("fmt keeps the indentation of comments and lays out anew from each line of column names", "[isa][printer]") {
+  const std::string text =
+      "; registers   R1  one\n"
+      ";             R2  two\n"
+      ";\n"
+      "; SIEU          | VIEU\n"
+      "  SMOVI24 1, R1                 ;  0  first\n"
+      "  SMOVI24 2, R2 | VMOVI 0, VR1  ; 10\n"
+      "\n"
+      ".region tail\n"
+      "; SMAC1\n"
+      "  SADD.M1 1, R2, R2  ; narrow\n"
+      "  SNOP 1             ; and idle\n"
+      ".endregion\n"
+      "\n"
+      ";   behind\n"
+      "  SADD.M1 1, R2, R2\n";
+  CHECK(print(assemble(text, "k.s")) == text);
+}
+
+TEST_CASE("column names in another order are replaced, those of idle packets dropped", "[isa][printer]") {
+  const std::string once =
+      print(assemble(";; VIEU | SIEU\n VMOVI 0, VR1 | SMOVI24 1, R1 ;x\n; SBR\n SNOP 1 // y\n", "k.s"));
+  CHECK(once ==
+        "; SIEU          | VIEU\n"
+        "  SMOVI24 1, R1 | VMOVI 0, VR1  ; x\n"
+        "  SNOP 1                        ; y\n");
+  CHECK(print(assemble(once, "k.s")) == once);
+}
+
+TEST_CASE("every shipped kernel is formatted", "[isa][printer]") {
+  const std::filesystem::path root = MTSIM_SOURCE_DIR;
+  int files = 0;
+  for (const char* folder : {"kernels", "scenarios"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
+      if (entry.path().extension() != ".s") continue;
+      INFO(entry.path());
+      const std::string text = read_text_file(entry.path());
+      CHECK(print(assemble(text, entry.path())) == text);
+      ++files;
+    }
+  }
+  CHECK(files >= 4);
 }
 
 TEST_CASE("comments of all lines of a packet end up on its line", "[isa][printer]") {

@@ -59,3 +59,10 @@ TEST_CASE("address arithmetic is a cycle shorter to the scalar half of AR", "[is
   CHECK(latencies.of(row(Mnemonic::SSUBA), {RegisterFile::AR, 7}) == 3);
   CHECK(latencies.of(row(Mnemonic::SMVAGA), {RegisterFile::AR, 0}) == 2);
 }
+
+TEST_CASE("an access is as long as what it moves", "[isa][table]") {
+  CHECK(access_bytes(row(Mnemonic::VLDW)) == 128);
+  CHECK(access_bytes(row(Mnemonic::VSTDW)) == 256);
+  CHECK(access_bytes(row(Mnemonic::VSTDW0M16)) == 256);
+  CHECK(access_bytes(row(Mnemonic::SLDH)) == 4);
+}

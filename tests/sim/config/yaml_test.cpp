@@ -186,9 +186,9 @@ TEST_CASE("an empty file is refused", "[yaml]") {
 TEST_CASE("a missing file and a folder are refused with their path", "[yaml]") {
   Folder folder;
   CHECK(error_of([&] { YamlDocument::load(folder.path("none.yaml")); }) ==
-        "error: cannot read '" + folder.path("none.yaml") + "': No such file or directory");
+        "error: cannot read '" + folder.path("none.yaml") + "': No such file or directory; check the path");
   CHECK(error_of([&] { YamlDocument::load(folder.path("")); }).find("cannot read") != std::string::npos);
-  CHECK(error_of([] { YamlDocument::load("/dev/zero"); }).find("has more than 16777216 bytes") != std::string::npos);
+  CHECK(error_of([] { YamlDocument::load("/dev/zero"); }).find("it is a device") != std::string::npos);
   CHECK(YamlDocument::load(folder.write("a.yaml", "a: 5")).root().require("a").as_integer() == 5);
 }
 
