@@ -27,6 +27,7 @@ namespace {
 
 /// The system would cut the path at a zero byte and take another file.
 void require_path(const std::string& path) {
+  if (path.empty()) throw UsageError("an empty name is no file; name one");
   if (path.find('\0') == std::string::npos) return;
   throw UsageError(fmt::format("{}...: has a zero byte in its name; remove it", path.substr(0, path.find('\0'))));
 }
