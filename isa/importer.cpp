@@ -16,6 +16,7 @@ namespace {
 
 constexpr int k_first_register = 10;  // R10, R12, R14, ...: the ABI's argument registers
 constexpr int k_max_operands = 26;
+constexpr std::size_t k_max_diagnostics = 100;
 
 struct AsmOperand {
   std::string name;       // of [name], else from the C expression
@@ -71,6 +72,10 @@ class Importer {
                      [](const Diagnostic& a, const Diagnostic& b) {
                        return std::tie(a.place.line, a.place.column) < std::tie(b.place.line, b.place.column);
                      });
+    if (m_import.diagnostics.size() > k_max_diagnostics) {
+      m_import.diagnostics.resize(k_max_diagnostics);
+      m_import.diagnostics.push_back({Severity::fatal, {m_file}, "too many errors; the rest is not shown", "", ""});
+    }
     return std::move(m_import);
   }
 
