@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cpuid.h>
+
 #include <cstdlib>
 #include <stdexcept>
 #include <string_view>
@@ -6,6 +8,16 @@
 #include "sim/core/decode.h"
 
 namespace mtsim::sim {
+
+namespace {
+
+// clang's __builtin_cpu_supports does not know this one.
+bool has_f16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+
+}  // namespace
 
 const char* to_string(HostLevel level) {
   switch (level) {
@@ -19,7 +31,7 @@ const char* to_string(HostLevel level) {
 std::vector<HostLevel> supported_host_levels() {
   std::vector<HostLevel> levels = {HostLevel::baseline};
   __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   if (avx2) levels.push_back(HostLevel::avx2);
   if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
