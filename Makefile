@@ -77,8 +77,9 @@ fuzz: deps-dev build-fuzz/build.ninja ## run each fuzzer for FUZZ_SECONDS under 
 	cmake --build build-fuzz
 	@for fuzzer in build-fuzz/fuzz_*; do \
 	  corpus=build-fuzz/corpus/$${fuzzer##*/}; mkdir -p $$corpus; \
-	  echo "$$fuzzer: $(FUZZ_SECONDS) s"; \
-	  $$fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=10 -print_final_stats=1 -verbosity=0 -artifact_prefix=build-fuzz/ $$corpus; \
+	  $$fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=10 -print_final_stats=1 -artifact_prefix=build-fuzz/ $$corpus >$$corpus.log 2>&1 \
+	    || { tail -n 40 $$corpus.log; exit 1; }; \
+	  echo "$$fuzzer: clean after $(FUZZ_SECONDS) s, $$(sed -n 's/^stat::number_of_executed_units: *//p' $$corpus.log) inputs"; \
 	done
 
 docs: build ## write the generated pages docs/isa.md and docs/fidelity.md
