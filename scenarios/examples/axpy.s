@@ -1,5 +1,6 @@
 ; SPDX-License-Identifier: Apache-2.0
-; Y[32 n] += a * X[32 n], FP32: one vector of 128 bytes a pass, both loads in flight together.
+; Y[32 n] += a * X[32 n], FP32: one vector of 128 bytes a pass, both loads in flight together. n at least 1.
+; The two loads use two address registers in one packet: no published kernel does, so `mtsim check` remarks on it.
 .param x, R10, pointer am
 .param y, R12, pointer am
 .param a, R14, value
