@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "isa/checker.h"
@@ -96,6 +97,31 @@ std::vector<int> default_entries(const Program& program) {
 }
 
 std::vector<AssumedShape> find_assumed_shapes(const Program& program) { return ShapeFinder().run(program); }
+
+std::vector<NeverWritten> find_never_written(const Program& program, const std::function<bool(int)>& reachable) {
+  std::array<bool, k_register_count> known{};
+  const auto know = [&](Register reg) { known[static_cast<std::size_t>(reg.flat())] = true; };
+  know(k_return_register);
+  for (const Parameter& parameter : program.parameters) know(parameter.reg);
+  for (const Register reg : program.numbered) know(reg);
+  for (const Packet& packet : program.packets) {
+    for (const Instruction& instruction : packet.instructions) {
+      for (const Write& write : writes(instruction, program.scheduled_for)) know(write.reg);
+    }
+  }
+  std::vector<NeverWritten> found;
+  for (std::size_t p = 0; p < program.packets.size(); ++p) {
+    if (!reachable(static_cast<int>(p))) continue;
+    for (const Instruction& instruction : program.packets[p].instructions) {
+      for (const Register reg : reads(instruction)) {
+        if (known[static_cast<std::size_t>(reg.flat())] || reg.file == RegisterFile::SVR) continue;
+        know(reg);  // once
+        found.push_back({reg, &instruction});
+      }
+    }
+  }
+  return found;
+}
 
 std::vector<std::string> assumed_shapes(const Program& program) {
   std::vector<std::string> lines;

@@ -2,6 +2,7 @@
 // What checker and schedule view both need to know of a program. Internal to isa.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,5 +21,14 @@ struct AssumedShape {
 
 /// Packet and operand shapes that no published kernel shows, in a fixed order.
 std::vector<AssumedShape> find_assumed_shapes(const Program& program);
+
+struct NeverWritten {
+  Register reg;
+  const Instruction* reader;  // the first
+};
+
+/// Registers (R but R63, VR, AR, OR) that a packet for which `reachable` holds reads, and that neither an instruction
+/// writes nor the caller passes as .param or %n. In the order of their first reads.
+std::vector<NeverWritten> find_never_written(const Program& program, const std::function<bool(int)>& reachable);
 
 }  // namespace mtsim::isa

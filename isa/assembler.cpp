@@ -334,11 +334,30 @@ void TextAssembler::finish() {
   // --operands re-declare what %n is: the parameter of that number lives there too.
   for (const auto& [number, reg] : m_numbered_used) {
     if (number < m_program.parameters.size()) m_program.parameters[number].reg = reg;
+    m_program.numbered.push_back(reg);
   }
+  check_operand_count();
   check_moved_parameters();
   if (m_program.packets.empty() && m_diagnostics.empty()) {
     m_line = 0;
     report(SyntaxError(0, "the program has no instructions", "", "empty"));
+  }
+}
+
+// Operands given from outside name a register for every %n that no .param declares, and no more than there are.
+void TextAssembler::check_operand_count() {
+  const std::size_t given = m_options.operands.size();
+  if (given == 0 || !m_diagnostics.empty()) return;
+  const std::size_t used = m_numbered_used.empty() ? 0 : m_numbered_used.rbegin()->first + 1;
+  const std::string names = fmt::format("operands names {} register{}", given, given == 1 ? "" : "s");
+  m_line = 0;
+  if (given < used && m_program.parameters.empty()) {
+    report(SyntaxError(0, fmt::format("uses %{} but {}", used - 1, names), "name one for each %n", "operand-count"));
+  } else if (used == 0) {
+    report(SyntaxError(0, fmt::format("uses no %n but {}", names), "leave operands out", "operand-count"));
+  } else if (given > std::max(used, m_program.parameters.size())) {
+    report(SyntaxError(0, fmt::format("uses no %n above %{} but {}", used - 1, names), "name one for each %n",
+                       "operand-count"));
   }
 }
 

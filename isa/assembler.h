@@ -12,7 +12,7 @@
 namespace mtsim::isa {
 
 struct AssembleOptions {
-  std::vector<Register> operands;  // which register %n is; the default R10, R12, R14, ... when shorter
+  std::vector<Register> operands;  // which register each %n is; R10, R12, R14, ... or the .param when empty
 };
 
 /// Throws IsaError listing every problem with file:line:col. `file` is used in messages only.

@@ -38,6 +38,8 @@ bool always_opposite(const Instruction& a, const Instruction& b) {
          a.predicate->negated != b.predicate->negated;
 }
 
+std::string cycles_text(int cycles) { return fmt::format("{} cycle{}", cycles, cycles == 1 ? "" : "s"); }
+
 std::string spelled(const Instruction& instruction) {
   return fmt::format("{} (line {})", instruction.row->mnemonic, instruction.place.line);
 }
@@ -66,6 +68,10 @@ class Checker {
           "check it in parts with fewer branches or shorter latencies");
     }
     for (const auto& [packet, reads] : m_in_flight) report_in_flight(reads);
+    for (const auto& [reg, reader] : find_never_written(m_program, [&](int p) { return m_flow.reachable(p); })) {
+      add(Severity::warning, "never-written", reader->place, fmt::format("{} is read but nothing writes it", reg.str()),
+          "declare it with .param or set it before");
+    }
     for (const AssumedShape& shape : find_assumed_shapes(m_program)) {
       add(Severity::note, "assumed-shape", shape.first,
           fmt::format("{} ({} {}): not known to run on hardware", shape.name, shape.packets,
@@ -213,11 +219,10 @@ class Checker {
           "move one of them by a cycle or give it another register");
     } else {
       add(Severity::error, "rebound-read", b.instruction->place,
-          fmt::format(
-              "{} and {} land in {} in the other order than scheduled: {} now takes {} cycles (scheduled {}), {} "
-              "{} (scheduled {})",
-              spelled(*a.instruction), spelled(*b.instruction), a.reg.str(), a.instruction->row->mnemonic, a.cycles,
-              a.scheduled, b.instruction->row->mnemonic, b.cycles, b.scheduled),
+          fmt::format("{} and {} land in {} in the other order than scheduled: {} now takes {} (scheduled {}), {} "
+                      "{} (scheduled {})",
+                      spelled(*a.instruction), spelled(*b.instruction), a.reg.str(), a.instruction->row->mnemonic,
+                      cycles_text(a.cycles), a.scheduled, b.instruction->row->mnemonic, b.cycles, b.scheduled),
           "schedule the kernel anew for these latencies");
     }
   }
@@ -228,12 +233,14 @@ class Checker {
     if (early <= distance && distance < late) {
       const bool too_late = write.cycles > write.scheduled;
       add(Severity::error, "rebound-read", reader.place,
-          fmt::format("{} reads {} {} cycles after {} writes it and gets the {} value: {} takes {} cycles on this "
+          fmt::format("{} reads {} {} after {} writes it and gets the {} value: {} takes {} on this "
                       "machine, {} as scheduled",
-                      spelled(reader), write.reg.str(), distance, spelled(*write.instruction), too_late ? "old" : "new",
-                      write.instruction->row->mnemonic, write.cycles, write.scheduled),
-          too_late ? fmt::format("move the read {} cycles later or schedule the kernel anew", write.cycles - distance)
-                   : "keep the old value in another register or schedule the kernel anew");
+                      spelled(reader), write.reg.str(), cycles_text(distance), spelled(*write.instruction),
+                      too_late ? "old" : "new", write.instruction->row->mnemonic, cycles_text(write.cycles),
+                      write.scheduled),
+          too_late
+              ? fmt::format("move the read {} later or schedule the kernel anew", cycles_text(write.cycles - distance))
+              : "keep the old value in another register or schedule the kernel anew");
     } else if (distance < write.cycles) {
       m_in_flight[q].push_back({&reader, &write, distance});
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds wrong schedules before they run. Errors: two writes to one register landing in one cycle, certain double taken
 // branch, a read bound to another producer than under .scheduled_for. Warnings: value overwritten before use, two
-// results of one unit landing together. Notes: read in flight, shapes not known to run on hardware (no known kernel
+// results of one unit landing together, a register read that nothing writes. Notes: read in flight, shapes not known to run on hardware (no known kernel
 // shows them).
 #pragma once
 

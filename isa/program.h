@@ -102,6 +102,7 @@ struct Program {
   std::vector<Packet> packets;
   std::map<std::string, int> labels;  // label -> packet index (may equal packets.size() for a label at the end)
   std::vector<Parameter> parameters;  // .param, in order = order of call arguments
+  std::vector<Register> numbered;     // what each %n of the text stands for, ascending n
   std::vector<Region> regions;
   Latencies scheduled_for;          // the latencies the hand schedule assumes
   std::vector<std::string> header;  // leading comment lines and directives, kept for fmt

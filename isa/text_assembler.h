@@ -46,6 +46,7 @@ class TextAssembler {
   void require_before_packets(const Token& directive) const;
 
   void check_given_operands();
+  void check_operand_count();
   void check_moved_parameters();
   void report(const SyntaxError& error);
   Place place(int column) const { return {m_program.file, m_line, column}; }

@@ -219,3 +219,21 @@ TEST_CASE("devices, folders and huge files are no programs", "[isa][assembler]")
   CHECK_THROWS_WITH(assemble_file(path), Contains("more than 16777216 bytes"));
   std::filesystem::remove(path);
 }
+
+TEST_CASE("operands from outside name a register for each %n, no fewer and no more", "[isa][assembler]") {
+  const auto errors_with = [](const std::string& text, std::vector<Register> operands) -> std::string {
+    try {
+      assemble(text, "k.s", {.operands = std::move(operands)});
+    } catch (const IsaError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const Register r20{RegisterFile::R, 20}, r22{RegisterFile::R, 22}, r24{RegisterFile::R, 24};
+  CHECK_THAT(errors_with("SADD %0, %2, R1", {r20}), Contains("uses %2 but operands names 1 register;"));
+  CHECK_THAT(errors_with("SADD %0, %1, R1", {r20, r22, r24}), Contains("uses no %n above %1 but operands names 3"));
+  CHECK_THAT(errors_with("SADD R1, R2, R3", {r20}), Contains("uses no %n but operands names 1 register"));
+  CHECK(errors_with("SADD %0, %1, R1", {r20, r22}).empty());
+  // An imported body may leave its last operand unused.
+  CHECK(errors_with(".param a, R10, value\n.param b, R12, value\nSADD %0, R3, R1", {r20, r22}).empty());
+}

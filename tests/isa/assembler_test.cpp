@@ -136,7 +136,7 @@ TEST_CASE("%n is R10, R12, R14, ... unless something else is said", "[isa][assem
   CHECK(first_packet("SLT R11, %1, R0") == "SLT R11, R12, R0");
   CHECK(first_packet("SMVAGA.M1 %0, AR0") == "SMVAGA.M1 R10, AR0");
   const AssembleOptions options{{{RegisterFile::R, 20}}};
-  CHECK(print(assemble("SADD %0, %1, %1", "k.s", options).packets[0]) == "SADD R20, R12, R12");
+  CHECK(print(assemble("SADD %0, %0, %0", "k.s", options).packets[0]) == "SADD R20, R20, R20");
 }
 
 TEST_CASE("%n is the n-th .param, and operands given from outside move the .param with it", "[isa][assembler]") {

@@ -75,7 +75,7 @@ TEST_CASE("a slower machine makes a tight read an error", "[isa][checker]") {
   CHECK(found[0].place.line == 3);
   CHECK_THAT(found[0].message, Contains("VSTW (line 3) reads VR3 6 cycles after VFMULAS32 (line 1)") &&
                                    Contains("the old value") && Contains("7 cycles on this machine, 6 as scheduled"));
-  CHECK_THAT(found[0].suggestion, Contains("1 cycles later"));
+  CHECK_THAT(found[0].suggestion, Contains("1 cycle later"));
   CHECK(findings("  VFMULAS32.M1 VR0, VR1, VR2, VR3\n  SNOP 6\n  VSTW VR3, *AR0\n" + k_return, "rebound-read", &slow)
             .empty());
 }
@@ -210,6 +210,7 @@ TEST_CASE("a software-pipelined loop in the style of Table I has no findings", "
   // Load, pack, broadcast and multiply in one pass each; the accumulator is read again exactly six cycles later.
   const std::string text =
       ".param n, R12, count\n"
+      ".param pitch, OR0, value\n"
       "  SSUB.M1 0, R12, R0\n"
       "  SLDH *AR8, R20\n"
       "  SNOP 6\n"
@@ -285,4 +286,24 @@ TEST_CASE("a text with paths without number is checked in part and says so", "[i
                         2 * (i % 30));
   }
   CHECK(findings(text, "analysis-stopped").size() == 1);
+}
+
+TEST_CASE("a register that is read and nothing writes is a warning at its first read", "[isa][checker]") {
+  const auto found = findings("  VLDW *AR1, VR1\n  VLDW *+AR1[16], VR2\n" + k_return, "never-written");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].severity == Severity::warning);
+  CHECK(found[0].place.line == 1);
+  CHECK(found[0].message == "AR1 is read but nothing writes it");
+  CHECK(findings("  [R0] SADD.M1 R1, R2, R3\n" + k_return, "never-written").size() == 3);
+  CHECK(findings("  VFMULAS32.M1 VR1, VR2, VR3, VR4\n" + k_return, "never-written").size() == 3);
+}
+
+TEST_CASE("what an instruction, a .param or a %n gives a register counts as written", "[isa][checker]") {
+  CHECK(findings("  SMVAGA.M2 %0, AR1\n  SNOP 1\n  VLDW *AR1, VR1\n" + k_return, "never-written").empty());
+  CHECK(findings(".param x, AR1, pointer am\n  VLDW *AR1, VR1\n" + k_return, "never-written").empty());
+  CHECK(findings("loop: VLDW *AR1, VR1\n  SMVAGA.M2 %0, AR1\n  SBR loop\n  SNOP 6\n", "never-written").empty());
+  // Code that is not reached from the entry reads nothing.
+  const std::string two = "a: SBR R63\n  SNOP 6\nb: VLDW *AR1, VR1\n" + k_return;
+  CHECK(findings(two, "never-written", nullptr, "a").empty());
+  CHECK(findings(two, "never-written", nullptr, "b").size() == 1);
 }

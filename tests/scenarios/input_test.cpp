@@ -135,7 +135,7 @@ TEST_CASE("check exits 1 for a wrong schedule, 0 for remarks", "[input]") {
   folder.write("bad.s", "VMOVI.M1 0, VR1\nVFMULAS32.M1 VR1, VR1, VR1, VR2\nSNOP 1\nVMULAS: SBVC\n");
   CHECK(folder.mtsim("check bad.s").exit_code == 2);
   // SVBCAST (4 cycles) and VMOVI (1 cycle) land in VR0 together.
-  folder.write("clash.s", "SVBCAST.M1 R0, VR0\nSNOP 2\nVMOVI.M1 0, VR0\nSBR R63\nSNOP 6\n");
+  folder.write("clash.s", ".param x, R0, value\nSVBCAST.M1 R0, VR0\nSNOP 2\nVMOVI.M1 0, VR0\nSBR R63\nSNOP 6\n");
   const CommandResult clash = folder.mtsim("check clash.s --json -");
   CHECK(clash.exit_code == 1);
   const auto report = clash.json();
