@@ -76,6 +76,7 @@ struct MachineNumber {
   std::string source;                    // "FP32 half of Table VIII", ...
   double range_low = 0, range_high = 0;  // plausible, not enforced; 0, 0 for a text
   bool overridden = false;               // by extends or --set
+  std::string before;                    // the value that was overridden first
 };
 
 /// A machine file, its base files and overrides, resolved.

@@ -78,8 +78,15 @@ MachineNumber& latency_number(std::vector<MachineNumber>& numbers, std::string_v
   const std::string full = std::string(k_latencies) + "." + std::string(key);
   for (auto& number : numbers)
     if (number.key == full) return number;
-  numbers.push_back({full, "", "cycles", Provenance::assumed, "", 1, isa::k_max_latency, false});
+  numbers.push_back({full, "", "cycles", Provenance::assumed, "", 1, isa::k_max_latency, false, ""});
   return numbers.back();
+}
+
+/// What is overridden is an assumption until its file says otherwise.
+void override_value(MachineNumber& number, const std::string& before, bool is_override) {
+  number.provenance = Provenance::assumed;
+  if (is_override && !number.overridden) number.before = before;
+  number.overridden = is_override;
 }
 
 }  // namespace
@@ -165,8 +172,7 @@ void MachineReader::read_number(const YamlNode& node, const MachineField& field,
       complain(value, field.assign(value.as_string()));
   };
   const std::string before = number.value;
-  number.overridden = !m_complete;
-  number.provenance = Provenance::assumed;
+  override_value(number, before, !m_complete);
   number.source = set_in_file(before);
   if (node.is_mapping()) {
     assign(node.require("value"));
@@ -190,9 +196,9 @@ void MachineReader::read_latencies(const YamlNode& section, Machine& machine) {
     }
     const auto node = *section.find(key);
     auto& number = latency_number(machine.m_numbers, key);
-    number.overridden = !m_complete;
-    number.provenance = Provenance::assumed;
-    number.source = set_in_file(std::to_string(latency(latencies, key)));
+    const std::string before = std::to_string(latency(latencies, key));
+    override_value(number, before, !m_complete);
+    number.source = set_in_file(before);
     const auto value = node.is_mapping() ? node.require("value") : node;
     if (!value.is_scalar() || value.is_quoted())
       value.as_integer();  // complains
@@ -227,8 +233,7 @@ std::optional<Problem> MachineReader::set(Machine& machine, std::string_view key
                                           std::string_view by) {
   const auto record = [&](MachineNumber& number, const std::string& before, std::string after) {
     number.source = std::string(by) + " (" + machine.m_config.name + ": " + before + ")";
-    number.provenance = Provenance::assumed;
-    number.overridden = true;
+    override_value(number, before, true);
     number.value = std::move(after);
   };
   const std::string prefix = std::string(k_latencies) + ".";

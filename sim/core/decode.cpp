@@ -4,6 +4,8 @@
 // nearly every result.
 #include "sim/core/decode.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -277,6 +279,42 @@ std::unique_ptr<DecodedProgram::Impl> decode(const isa::Program& program, const 
   return decoded;
 }
 
+namespace {
+
+/// One sentence in front of what is wrong: "k is scheduled for VLDW=10 and this machine has 11: ...".
+isa::Diagnostic refusal(const isa::Program& program, const isa::Latencies& latencies, std::size_t findings) {
+  std::map<std::string, std::string> differences;  // one for each mnemonic and kind of destination
+  for (const isa::Packet& packet : program.packets) {
+    for (const isa::Instruction& instruction : packet.instructions) {
+      const auto scheduled = isa::writes(instruction, program.scheduled_for);
+      const auto now = isa::writes(instruction, latencies);
+      for (std::size_t i = 0; i < now.size(); ++i) {
+        if (now[i].cycles == scheduled[i].cycles) continue;
+        differences[fmt::format("{}={}", instruction.row->mnemonic, scheduled[i].cycles)] =
+            std::to_string(now[i].cycles);
+      }
+    }
+  }
+  if (program.scheduled_for.branch_cycles() != latencies.branch_cycles()) {
+    differences[fmt::format("SBR={}", program.scheduled_for.branch_cycles())] =
+        std::to_string(latencies.branch_cycles());
+  }
+  std::string scheduled, now;
+  for (const auto& [before, after] : differences) {
+    scheduled += (scheduled.empty() ? "" : " ") + before;
+    now +=
+        (now.empty() ? "" : " ") + (differences.size() == 1 ? after : before.substr(0, before.find('=') + 1) + after);
+  }
+  return {isa::Severity::error,
+          {program.file},
+          fmt::format("{} is scheduled for {} and this machine has {}: {} place{} would get other values", program.name,
+                      scheduled, now, findings, findings == 1 ? "" : "s"),
+          "schedule the kernel anew, or run it at its own latencies",
+          "other-latencies"};
+}
+
+}  // namespace
+
 DecodedProgram::DecodedProgram(const isa::Program& program, const isa::Latencies& latencies) {
   // A hand schedule on another machine is refused where it would compute something else. What is wrong on the machine
   // it was scheduled for too is the checker's business, not ours.
@@ -290,7 +328,10 @@ DecodedProgram::DecodedProgram(const isa::Program& program, const isa::Latencies
       });
       if (is_new) wrong.push_back(std::move(diagnostic));
     }
-    if (!wrong.empty()) throw isa::IsaError(std::move(wrong));
+    if (!wrong.empty()) {
+      wrong.insert(wrong.begin(), refusal(program, latencies, wrong.size()));
+      throw isa::IsaError(std::move(wrong));
+    }
   }
   m_impl = decode(program, latencies);
 }
