@@ -160,9 +160,8 @@ std::vector<FitParameter> fit_parameters(const sim::Machine& machine, std::span<
     if (number == numbers.end())
       throw UsageError(fmt::format("fit: unknown parameter '{}'{}", key, isa::did_you_mean(key, names)));
     if (std::find(k_fittable.begin(), k_fittable.end(), key) == k_fittable.end()) {
-      throw UsageError(
-          fmt::format("fit: '{}' is {} ({}) and stays so; only {} are fitted, so that all else is a prediction", key,
-                      to_string(number->provenance), number->source, fmt::join(k_fittable, " and ")));
+      throw UsageError(fmt::format("fit: '{}' is {} ({}) and stays so; only {} are fitted", key,
+                                   to_string(number->provenance), number->source, fmt::join(k_fittable, " and ")));
     }
     if (!(0 < number->range_low && number->range_low < number->range_high)) {
       throw UsageError(fmt::format("fit: '{}' has no plausible range above 0 in {}; give it one", key, machine.path()));

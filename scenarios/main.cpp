@@ -18,6 +18,7 @@
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
 #include "scenarios/files.h"
+#include "scenarios/report.h"
 #include "sim/config/yaml.h"
 #include "sim/core/executor.h"
 #include "sim/dsp.h"
@@ -183,7 +184,9 @@ int main(int argc, char** argv) {
   } catch (const ProgramFailed& error) {
     return fail(k_exit_failed, error.what());
   } catch (const isa::IsaError& error) {
-    return fail(k_exit_usage, error.what());
+    std::string text = listing(error.diagnostics(), "");
+    text.pop_back();  // the line's end, which fail adds
+    return fail(k_exit_usage, text);
   } catch (const sim::ConfigError& error) {
     return fail(k_exit_usage, error.what());
   } catch (const kernels::KernelError& error) {

@@ -36,6 +36,9 @@ Json fault_json(const sim::Fault& fault);
 Json diagnostics_json(const std::vector<isa::Diagnostic>& diagnostics);
 /// name, file and every number with unit, provenance, source and plausible range.
 Json machine_json(const sim::Machine& machine);
+/// "mt3000 with ddr.bandwidth_gb_s=64 (31.4)": the name, and what is overridden with the value before.
+std::string machine_name(const sim::Machine& machine);
+bool has_overrides(const sim::Machine& machine);
 std::string machine_text(const sim::Machine& machine);
 /// Keys of the machine's numbers that are assumptions.
 std::vector<std::string> assumed_machine_keys(const sim::Machine& machine);
@@ -64,7 +67,11 @@ std::string annotation_text(const std::vector<AnnotatedLine>& lines);
 // check.
 struct CheckCounts {
   int errors = 0, warnings = 0, notes = 0;
+  std::string str() const;  // "1 error, 2 warnings, 0 notes"
 };
+/// One finding a line; of the errors and warnings of one code only the first few, then how many more with `hint`
+/// behind.
+std::string listing(const std::vector<isa::Diagnostic>& diagnostics, std::string_view hint);
 CheckCounts count(const std::vector<isa::Diagnostic>& diagnostics);
 Json check_json(const std::string& file, const std::vector<isa::Diagnostic>& diagnostics);
 std::string check_text(const std::string& file, const std::vector<isa::Diagnostic>& diagnostics);

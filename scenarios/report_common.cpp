@@ -4,7 +4,10 @@
 #include "scenarios/report.h"
 #include "scenarios/table.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <map>
 
 namespace mtsim::scenarios {
 
@@ -16,6 +19,13 @@ Json value_json(const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size()) return value;
   return text;
+}
+
+/// A bound of a range; whole numbers without an exponent.
+std::string bound_text(double bound) {
+  constexpr double k_exact = 1e15;
+  return bound == std::floor(bound) && std::abs(bound) < k_exact ? fmt::format("{:.0f}", bound)
+                                                                 : fmt::format("{:g}", bound);
 }
 
 }  // namespace
@@ -49,15 +59,32 @@ Json machine_json(const sim::Machine& machine) {
   return {{"name", machine.config().name}, {"file", machine.path()}, {"numbers", numbers}};
 }
 
+bool has_overrides(const sim::Machine& machine) {
+  const auto& numbers = machine.numbers();
+  return std::any_of(numbers.begin(), numbers.end(), [](const auto& n) { return n.overridden; });
+}
+
+std::string machine_name(const sim::Machine& machine) {
+  std::vector<std::string> words;
+  for (const auto& n : machine.numbers()) {
+    if (n.overridden) words.push_back(fmt::format("{}={} ({})", n.key, n.value, n.before));
+  }
+  return machine.config().name + (words.empty() ? "" : " with " + joined(words));
+}
+
 std::string machine_text(const sim::Machine& machine) {
   Table table({Align::left, Align::right, Align::left, Align::left, Align::left, Align::left},
               {"key", "value", "unit", "provenance", "plausible", "source"});
+  bool latencies = false;
   for (const auto& n : machine.numbers()) {
     const bool has_range = n.range_low != n.range_high;
+    latencies |= n.key.starts_with("latencies.");
     table.add({n.key, n.value, n.unit, std::string(to_string(n.provenance)) + (n.overridden ? " (overridden)" : ""),
-               has_range ? fmt::format("{:g} - {:g}", n.range_low, n.range_high) : "", n.source});
+               has_range ? fmt::format("{} - {}", bound_text(n.range_low), bound_text(n.range_high)) : "", n.source});
   }
-  return fmt::format("machine {} ({})\n\n{}", machine.config().name, machine.path(), table.text());
+  return fmt::format("machine {} ({})\n\n{}\n{}\n", machine.config().name, machine.path(), table.text(),
+                     latencies ? "other latencies: the instruction table's (docs/isa.md)"
+                               : "latencies: the instruction table's (docs/isa.md)");
 }
 
 std::vector<std::string> assumed_machine_keys(const sim::Machine& machine) {
@@ -81,6 +108,35 @@ CheckCounts count(const std::vector<isa::Diagnostic>& diagnostics) {
   return counts;
 }
 
+std::string CheckCounts::str() const {
+  const auto plural = [](int n, const char* word) { return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s"); };
+  return fmt::format("{}, {}, {}", plural(errors, "error"), plural(warnings, "warning"), plural(notes, "note"));
+}
+
+std::string listing(const std::vector<isa::Diagnostic>& diagnostics, std::string_view hint) {
+  constexpr int k_shown = 5;
+  const auto limited = [](const isa::Diagnostic& d) {
+    return !d.code.empty() && (d.severity == isa::Severity::error || d.severity == isa::Severity::warning);
+  };
+  std::map<std::string_view, int> left;  // by code
+  for (const auto& d : diagnostics) {
+    if (limited(d)) ++left[d.code];
+  }
+  std::map<std::string_view, int> shown;
+  std::string out;
+  for (const auto& d : diagnostics) {
+    if (!limited(d)) {
+      out += d.str() + "\n";
+      continue;
+    }
+    const int more = --left[d.code];
+    if (++shown[d.code] > k_shown) continue;
+    out += d.str() + "\n";
+    if (shown[d.code] == k_shown && more > 0) out += fmt::format("... and {} more of {}{}\n", more, d.code, hint);
+  }
+  return out;
+}
+
 Json check_json(const std::string& file, const std::vector<isa::Diagnostic>& diagnostics) {
   const CheckCounts counts = count(diagnostics);
   return {{"file", file},
@@ -91,12 +147,7 @@ Json check_json(const std::string& file, const std::vector<isa::Diagnostic>& dia
 }
 
 std::string check_text(const std::string& file, const std::vector<isa::Diagnostic>& diagnostics) {
-  std::string out;
-  for (const auto& d : diagnostics) out += d.str() + "\n";
-  const CheckCounts c = count(diagnostics);
-  auto plural = [](int n, const char* word) { return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s"); };
-  return out + fmt::format("{}: {}, {}, {}\n", file, plural(c.errors, "error"), plural(c.warnings, "warning"),
-                           plural(c.notes, "note"));
+  return listing(diagnostics, " (--json FILE has all)") + fmt::format("{}: {}\n", file, count(diagnostics).str());
 }
 
 }  // namespace mtsim::scenarios

@@ -38,9 +38,9 @@ std::vector<std::string> exec_notes(const ExecSpec& spec, const ExecOutcome& out
                                 spec.max_cycles));
   }
   const CheckCounts counts = count(outcome.check);
-  if (counts.errors > 0) {
-    notes.push_back(fmt::format("the checker finds {} error{} in this schedule: mtsim check {}", counts.errors,
-                                counts.errors == 1 ? "" : "s", spec.program.file));
+  if (!outcome.check.empty()) {
+    notes.push_back(fmt::format("the checker has {}: mtsim check {}{}", counts.str(), spec.program.file,
+                                spec.entry.empty() ? "" : " --entry " + spec.entry));
   }
   return notes;
 }

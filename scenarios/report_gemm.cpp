@@ -137,7 +137,7 @@ std::string gemm_text(const GemmOutcome& outcome, const sim::Machine& machine) {
   std::string out =
       fmt::format("gemm f32  m={} n={} k={}  {} {}  tile mg={} kg={} k2={} n2={}  {} depth on {}\n", plan.shape.m,
                   plan.shape.n, plan.shape.k, to_string(plan.variant), to_string(plan.dataflow), plan.tiles.mg,
-                  plan.tiles.kg, plan.tiles.k2, plan.tiles.n2, to_string(outcome.request.depth), machine.config().name);
+                  plan.tiles.kg, plan.tiles.k2, plan.tiles.n2, to_string(outcome.request.depth), machine_name(machine));
   if (launch.fault) out += "fault: " + launch.fault->str() + "\n";
   Table head({Align::left, Align::right, Align::left});
   head.add({"latency", fmt::format("{:.4f} ms", outcome.latency_ms),

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "scenarios/report.h"
@@ -111,12 +112,17 @@ std::string cells_text(const ScenarioNote& note) {
   return words.empty() ? "" : " (" + joined(words) + ")";
 }
 
+/// "two numbers fitted: ddr.bandwidth_gb_s = 31.4 GB/s, ...".
 std::string fitted_numbers(const sim::Machine& machine) {
   std::vector<std::string> fitted;
   for (const auto& n : machine.numbers()) {
     if (n.provenance == sim::Provenance::fitted) fitted.push_back(fmt::format("{} = {} {}", n.key, n.value, n.unit));
   }
-  return fitted.empty() ? "none" : joined(fitted);
+  if (fitted.empty()) return "no number fitted";
+  constexpr std::array k_words = {"one number", "two numbers", "three numbers"};
+  const std::string count =
+      fitted.size() <= k_words.size() ? k_words[fitted.size() - 1] : fmt::format("{} numbers", fitted.size());
+  return fmt::format("{} fitted: {}", count, joined(fitted));
 }
 
 }  // namespace
@@ -176,10 +182,14 @@ std::string scenario_text(const Scenario& scenario, const ScenarioResult& result
                        summary.mape_percent, summary.cells, summary.worst_percent,
                        shape_text(result.cells[summary.worst_cell].cell.shape));
   }
-  out +=
-      fmt::format("machine {}; fitted: {}; all else is a prediction\n", machine.config().name, fitted_numbers(machine));
+  const bool as_shipped = !has_overrides(machine);  // the scenario's notes speak of that machine
+  const bool reads_paper =
+      as_shipped && scenario.sequence.variant == kernels::GemmVariant::paper && !scenario.notes.empty();
+  out += fmt::format("machine {}; {}{}\n", machine_name(machine), fitted_numbers(machine),
+                     reads_paper ? "; the sequence of the paper is one reading of its text (see notes)" : "");
   out += fmt::format("note: {}\n", k_not_modelled);
-  for (const auto& note : scenario.notes) out += fmt::format("note{}: {}\n", cells_text(note), note.text);
+  for (const auto& note : as_shipped ? scenario.notes : decltype(scenario.notes){})
+    out += fmt::format("note{}: {}\n", cells_text(note), note.text);
   for (const auto& cell : result.cells) {
     out += trouble(cell.outcome);
     if (cell.beside) out += trouble(*cell.beside);
