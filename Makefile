@@ -74,7 +74,7 @@ asan: build-asan/build.ninja ## address and undefined-behaviour sanitizers on th
 	ctest --test-dir build-asan --parallel $(JOBS) --output-on-failure
 
 fuzz: deps-dev build-fuzz/build.ninja ## run each fuzzer for FUZZ_SECONDS under the sanitizers
-	cmake --build build-fuzz
+	cmake --build build-fuzz --target fuzzers
 	@for fuzzer in build-fuzz/fuzz_*; do \
 	  corpus=build-fuzz/corpus/$${fuzzer##*/}; mkdir -p $$corpus; \
 	  $$fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=10 -print_final_stats=1 -artifact_prefix=build-fuzz/ $$corpus >$$corpus.log 2>&1 \
