@@ -124,12 +124,12 @@ void RegisterState::set(isa::Register reg, std::uint64_t value) {
 }
 
 void RingStorage::fit(Context& context, const DecodedProgram::Impl& program) {
-  if (program.max_vector_landings > m_vectors_per_slot || program.max_scalar_landings > m_scalars_per_slot) {
-    m_vectors_per_slot = std::max(m_vectors_per_slot, program.max_vector_landings);
-    m_scalars_per_slot = std::max(m_scalars_per_slot, program.max_scalar_landings);
-    m_vectors.resize(static_cast<std::size_t>(k_ring_slots) * m_vectors_per_slot);
-    m_scalars.resize(static_cast<std::size_t>(k_ring_slots) * m_scalars_per_slot);
-  }
+  // Every run leaves the ring empty, so that only a program with more results in flight needs another one.
+  if (program.max_vector_landings <= m_vectors_per_slot && program.max_scalar_landings <= m_scalars_per_slot) return;
+  m_vectors_per_slot = std::max(m_vectors_per_slot, program.max_vector_landings);
+  m_scalars_per_slot = std::max(m_scalars_per_slot, program.max_scalar_landings);
+  m_vectors.resize(static_cast<std::size_t>(k_ring_slots) * m_vectors_per_slot);
+  m_scalars.resize(static_cast<std::size_t>(k_ring_slots) * m_scalars_per_slot);
   for (int i = 0; i < k_ring_slots; ++i) {
     context.ring[i] = {0, 0, m_vectors.data() + static_cast<std::size_t>(i) * m_vectors_per_slot,
                        m_scalars.data() + static_cast<std::size_t>(i) * m_scalars_per_slot};
