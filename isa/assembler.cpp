@@ -40,6 +40,7 @@ TextAssembler::TextAssembler(std::string file, const AssembleOptions& options)
                   }}) {
   m_program.name = std::filesystem::path(file).stem().string();
   m_program.file = std::move(file);
+  m_context.equates.insert(options.defines.begin(), options.defines.end());
   m_context.numbered = [this](std::uint64_t number, int column) { return numbered_operand(number, column); };
 }
 

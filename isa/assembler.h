@@ -3,6 +3,8 @@
 // .scheduled_for). docs/isa.md, generated from the instruction table, describes it.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +15,10 @@ namespace mtsim::isa {
 
 struct AssembleOptions {
   std::vector<Register> operands;  // which register each %n is; R10, R12, R14, ... or the .param when empty
+  std::map<std::string, std::int64_t> defines;  // parameters of a template: win over its .equ of that name
+  // What .linear regions are scheduled for; hand packets say theirs with .scheduled_for.
+  Pipeline pipeline;
+  bool allow_assumed = false;  // the scheduler may use packet shapes not known to run on hardware
 };
 
 /// Throws IsaError listing every problem with file:line:col. `file` is used in messages only.

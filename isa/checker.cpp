@@ -46,7 +46,7 @@ std::string spelled(const Instruction& instruction) {
 
 class Checker {
  public:
-  Checker(const Program& program, const Latencies& machine, const std::vector<int>& entries)
+  Checker(const Program& program, const Pipeline& machine, const std::vector<int>& entries)
       : m_program(program), m_machine(machine), m_entries(entries), m_flow(program, machine, entries) {
     for (const Packet& packet : program.packets) m_facts.push_back(facts_of(packet));
     collect_predicate_landings();
@@ -461,7 +461,7 @@ class Checker {
   }
 
   const Program& m_program;
-  const Latencies& m_machine;
+  const Pipeline& m_machine;
   const std::vector<int>& m_entries;
   ControlFlow m_flow;
   std::vector<PacketFacts> m_facts;
@@ -474,7 +474,7 @@ class Checker {
 
 }  // namespace
 
-std::vector<Diagnostic> check(const Program& program, const Latencies& machine, const std::string& entry) {
+std::vector<Diagnostic> check(const Program& program, const Pipeline& machine, const std::string& entry) {
   const std::vector<int> entries = entry.empty() ? default_entries(program) : std::vector<int>{program.entry(entry)};
   return Checker(program, machine, entries).run();
 }

@@ -13,7 +13,7 @@
 namespace mtsim::isa {
 
 /// Checks all code reachable from `entry` (every label that nothing branches to and the first packet, when empty).
-std::vector<Diagnostic> check(const Program& program, const Latencies& machine, const std::string& entry = "");
+std::vector<Diagnostic> check(const Program& program, const Pipeline& machine, const std::string& entry = "");
 
 /// "two VLDST with different address registers", ... : packet shapes of the program that no published kernel shows.
 std::vector<std::string> assumed_shapes(const Program& program);

@@ -15,7 +15,7 @@ int target_of(const Instruction& branch) {
 
 }  // namespace
 
-ControlFlow::ControlFlow(const Program& program, const Latencies& latencies, const std::vector<int>& entries)
+ControlFlow::ControlFlow(const Program& program, const Pipeline& pipeline, const std::vector<int>& entries)
     : m_states_of(program.packets.size()) {
   const int packet_count = static_cast<int>(program.packets.size());
   std::map<std::tuple<int, int, int>, int> index;
@@ -62,7 +62,7 @@ ControlFlow::ControlFlow(const Program& program, const Latencies& latencies, con
       advance(state.branch_target, state.branch_in);
       continue;
     }
-    advance(target_of(*branch), latencies.branch_cycles());
+    advance(target_of(*branch), pipeline.branch_cycles());
     if (branch->predicate) advance(-1, 0);
   }
 }

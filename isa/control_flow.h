@@ -25,7 +25,7 @@ class ControlFlow {
     int state = k_off_end;  // index into states(); k_return, or k_off_end when it runs past the last packet
     int cycles = 1;         // from this packet's issue to that one's
   };
-  ControlFlow(const Program& program, const Latencies& latencies, const std::vector<int>& entries);
+  ControlFlow(const Program& program, const Pipeline& pipeline, const std::vector<int>& entries);
 
   const std::vector<State>& states() const { return m_states; }
   /// A branch's own edge is the first of its packet's; a second one, of a predicate that does not hold, follows.

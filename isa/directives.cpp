@@ -117,7 +117,8 @@ void TextAssembler::define_equate(TokenSpan tokens, int end_column) {
     throw SyntaxError(pieces[0][0].column, fmt::format(".equ '{}' has the name of a register", name), "rename it",
                       "equ");
   }
-  m_context.equates[name] = parse_expression(pieces[1], end_column, m_context.equates);
+  const std::int64_t value = parse_expression(pieces[1], end_column, m_context.equates);
+  if (m_options.defines.count(name) == 0) m_context.equates[name] = value;  // the text's value is the default
   if (in_header()) m_program.header.push_back(fmt::format(".equ {}, {}", name, text_of(pieces[1])));
 }
 

@@ -86,7 +86,7 @@ int index_unit(const Row& row) {
   }
 }
 
-void Latencies::override(Mnemonic mnemonic, int cycles) {
+void Pipeline::override(Mnemonic mnemonic, int cycles) {
   const Row& r = row(mnemonic);
   if (cycles < 1 || cycles > k_max_latency) {
     throw std::invalid_argument(std::string(r.mnemonic) + ": latency " + std::to_string(cycles) + " is outside 1.." +
@@ -104,7 +104,7 @@ void Latencies::override(Mnemonic mnemonic, int cycles) {
   }
 }
 
-void Latencies::override_scalar_address(int cycles) {
+void Pipeline::override_scalar_address(int cycles) {
   if (cycles < 1 || cycles > k_max_latency) {
     throw std::invalid_argument("SADDA to AR8-15: latency " + std::to_string(cycles) + " is outside 1.." +
                                 std::to_string(k_max_latency));
@@ -112,25 +112,40 @@ void Latencies::override_scalar_address(int cycles) {
   m_scalar_address_cycles = cycles;
 }
 
-int Latencies::of(const Row& r) const {
+void Pipeline::remove(Unit unit) {
+  const UnitMask left = m_units & static_cast<UnitMask>(~mask(unit));
+  for (const Row& r : instruction_table()) {
+    if (r.units != units::NONE && (r.units & left) == 0) {
+      throw std::invalid_argument(std::string(name(unit)) + " cannot be taken away: " + std::string(r.mnemonic) +
+                                  " would have no slot to issue to");
+    }
+  }
+  m_units = left;
+}
+
+int Pipeline::of(const Row& r) const {
   const auto it = m_overrides.find(r.id);
   return it == m_overrides.end() ? r.cycles : it->second;
 }
 
-int Latencies::of(const Row& r, Register destination) const {
+int Pipeline::of(const Row& r, Register destination) const {
   const bool scalar_side =
       (destination.file == RegisterFile::AR || destination.file == RegisterFile::OR) && destination.index >= 8;
   return is_address_arithmetic(r.id) && scalar_side ? m_scalar_address_cycles : of(r);
 }
 
-std::string Latencies::str() const {
+std::string Pipeline::str() const {
   std::string text;
   for (const auto& [mnemonic, cycles] : m_overrides) {
     if (!text.empty()) text += ' ';
     text += std::string(row(mnemonic).mnemonic) + '=' + std::to_string(cycles);
   }
-  if (m_scalar_address_cycles != Latencies{}.m_scalar_address_cycles) {
+  if (m_scalar_address_cycles != Pipeline{}.m_scalar_address_cycles) {
     text += (text.empty() ? "" : " ") + std::string("SADDA_AR8_15=") + std::to_string(m_scalar_address_cycles);
+  }
+  for (int u = 0; u < k_units; ++u) {
+    const auto unit = static_cast<Unit>(u);
+    if ((m_units & mask(unit)) == 0) text += (text.empty() ? "-" : " -") + std::string(name(unit));
   }
   return text;
 }

@@ -113,10 +113,11 @@ bool is_memory(Format format);  // either
 int access_bytes(const Row& row);
 int index_unit(const Row& row);
 
-/// Latencies of one machine: the table's, with overrides by mnemonic. SADDA and SSUBA have one latency per half of AR.
-class Latencies {
+/// Latencies and issue slots of one machine: the table's, with latencies overridden by mnemonic and slots taken away.
+/// SADDA and SSUBA have one latency per half of AR.
+class Pipeline {
  public:
-  Latencies() = default;
+  Pipeline() = default;
   /// Throws std::invalid_argument for a latency outside 1..k_max_latency or one that cannot be changed (SNOP, stores).
   void override(Mnemonic mnemonic, int cycles);
   /// SADDA and SSUBA to AR8-15/OR8-15 (2 in the table's machine).
@@ -128,13 +129,21 @@ class Latencies {
   /// Six delay slots = SBR's 7 - 1.
   int branch_cycles() const { return of(row(Mnemonic::SBR)); }
 
-  bool operator==(const Latencies&) const = default;
-  /// "VLDW=8 VFMULAS32=5": what differs from the table, in table order; "" for the table's own.
+  /// Takes a slot away: a machine with two vector multipliers has no VMAC3. Throws std::invalid_argument for the only
+  /// slot some instruction can issue to.
+  void remove(Unit unit);
+  UnitMask units() const { return m_units; }
+  /// The slots of this machine an instruction may issue to; empty for SNOP only.
+  UnitMask units_of(const Row& row) const { return row.units & m_units; }
+
+  bool operator==(const Pipeline&) const = default;
+  /// "VLDW=8 VFMULAS32=5 -VMAC3": what differs from the table, in table order; "" for the table's own.
   std::string str() const;
 
  private:
   std::map<Mnemonic, int> m_overrides;
   int m_scalar_address_cycles = 2;
+  UnitMask m_units = units::ALL;
 };
 
 inline constexpr int k_max_latency = 63;

@@ -137,9 +137,9 @@ std::string parameter_text(const Parameter& parameter) {
                      k_kinds[static_cast<std::size_t>(parameter.kind)]);
 }
 
-std::string scheduled_for_text(const Latencies& latencies) {
+std::string scheduled_for_text(const Pipeline& pipeline) {
   std::string text;
-  for (const char c : latencies.str()) text += c == ' ' ? std::string(", ") : std::string(1, c);
+  for (const char c : pipeline.str()) text += c == ' ' ? std::string(", ") : std::string(1, c);
   return ".scheduled_for " + text;
 }
 

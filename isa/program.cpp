@@ -80,9 +80,9 @@ std::vector<Register> reads(const Instruction& instruction) {
   return out;
 }
 
-std::vector<Write> writes(const Instruction& instruction, const Latencies& latencies) {
+std::vector<Write> writes(const Instruction& instruction, const Pipeline& pipeline) {
   std::vector<Write> out;
-  const auto add = [&](Register reg) { out.push_back({reg, latencies.of(*instruction.row, reg)}); };
+  const auto add = [&](Register reg) { out.push_back({reg, pipeline.of(*instruction.row, reg)}); };
   if (has_destination(instruction.row->format) && !instruction.operands.empty()) {
     const Operand& destination = instruction.operands.back();
     if (const auto* reg = std::get_if<Register>(&destination)) {

@@ -104,7 +104,7 @@ struct Program {
   std::vector<Parameter> parameters;  // .param, in order = order of call arguments
   std::vector<Register> numbered;     // what each %n of the text stands for, ascending n
   std::vector<Region> regions;
-  Latencies scheduled_for;          // the latencies the hand schedule assumes
+  Pipeline scheduled_for;           // the latencies the hand schedule assumes
   std::vector<std::string> header;  // leading comment lines and directives, kept for fmt
   std::vector<std::string> footer;  // comment lines behind the last packet, kept for fmt
 
@@ -122,6 +122,6 @@ struct Write {
   bool post_modify = false;
 };
 std::vector<Register> reads(const Instruction& instruction);
-std::vector<Write> writes(const Instruction& instruction, const Latencies& latencies);
+std::vector<Write> writes(const Instruction& instruction, const Pipeline& pipeline);
 
 }  // namespace mtsim::isa

@@ -61,6 +61,7 @@ inline constexpr UnitMask VMAC = mask(Unit::VMAC1) | mask(Unit::VMAC2) | mask(Un
 inline constexpr UnitMask VIEU = mask(Unit::VIEU);
 inline constexpr UnitMask VMAC_VIEU = VMAC | VIEU;
 inline constexpr UnitMask VLDST = mask(Unit::VLDST1) | mask(Unit::VLDST2);
+inline constexpr UnitMask ALL = (1u << k_units) - 1;
 inline constexpr UnitMask NONE = 0;  // SNOP: alone in its packet
 }  // namespace units
 

@@ -22,8 +22,8 @@ bool is_exit_beside(const Instruction& other, const Instruction& back) {
 }
 
 // `labelled`: the packets that have a label, ascending.
-std::optional<LoopSchedule> loop_of(const Program& program, const Latencies& latencies,
-                                    const std::vector<int>& labelled, int branch_packet) {
+std::optional<LoopSchedule> loop_of(const Program& program, const Pipeline& pipeline, const std::vector<int>& labelled,
+                                    int branch_packet) {
   const Instruction* back = program.packets[index(branch_packet)].branch();
   const auto* target = back == nullptr ? nullptr : std::get_if<Target>(&back->operands[0]);
   if (target == nullptr || target->packet < 0 || target->packet > branch_packet) return std::nullopt;
@@ -32,12 +32,12 @@ std::optional<LoopSchedule> loop_of(const Program& program, const Latencies& lat
   loop.first = target->packet;
   loop.last = branch_packet;
   int slots = 0;
-  while (loop.last < count && slots < latencies.branch_cycles()) slots += program.packets[index(loop.last++)].cycles();
-  if (slots < latencies.branch_cycles()) return std::nullopt;  // the delay slots run past the end
+  while (loop.last < count && slots < pipeline.branch_cycles()) slots += program.packets[index(loop.last++)].cycles();
+  if (slots < pipeline.branch_cycles()) return std::nullopt;  // the delay slots run past the end
   const auto inside = std::upper_bound(labelled.begin(), labelled.end(), loop.first);
   if (inside != labelled.end() && *inside < loop.last) return std::nullopt;
   loop.label = target->label;
-  loop.initiation_interval = latencies.branch_cycles();
+  loop.initiation_interval = pipeline.branch_cycles();
   for (int p = loop.first; p < branch_packet; ++p) loop.initiation_interval += program.packets[index(p)].cycles();
   for (int p = loop.first; p < loop.last; ++p) {
     const Instruction* other = program.packets[index(p)].branch();
@@ -93,7 +93,7 @@ struct InFlight {
 // Rows of one straight-line pass. `in_flight` carries results over from one part to the next.
 class View {
  public:
-  View(const Program& program, const Latencies& latencies, Range range) : m_program(program), m_latencies(latencies) {
+  View(const Program& program, const Pipeline& pipeline, Range range) : m_program(program), m_pipeline(pipeline) {
     for (int p = range.first; p < range.last; ++p) {
       for (const Instruction& instruction : program.packets[index(p)].instructions) {
         if (instruction.row->units == units::NONE) continue;
@@ -163,7 +163,7 @@ class View {
                                      [&](const InFlight& result) { return result.lands <= cycle; }),
                       m_in_flight.end());
     for (const Instruction& instruction : packet.instructions) {
-      for (const Write& write : writes(instruction, m_latencies)) {
+      for (const Write& write : writes(instruction, m_pipeline)) {
         if (write.cycles > 1) m_in_flight.push_back({write.reg.str(), cycle + write.cycles});
       }
     }
@@ -183,7 +183,7 @@ class View {
   }
 
   const Program& m_program;
-  const Latencies& m_latencies;
+  const Pipeline& m_pipeline;
   Range m_range{0, 0};
   std::array<std::size_t, k_units> m_widths{};  // 0: the unit is not used and has no column
   std::vector<InFlight> m_in_flight;
@@ -203,19 +203,19 @@ std::string loop_summary(const LoopSchedule& loop) {
 
 }  // namespace
 
-std::vector<LoopSchedule> loops(const Program& program, const Latencies& latencies) {
+std::vector<LoopSchedule> loops(const Program& program, const Pipeline& pipeline) {
   std::vector<LoopSchedule> found;
   std::vector<int> labelled;
   for (const auto& [unused_label, packet] : program.labels) labelled.push_back(packet);
   std::sort(labelled.begin(), labelled.end());
   for (int p = 0; p < static_cast<int>(program.packets.size()); ++p) {
-    if (auto loop = loop_of(program, latencies, labelled, p)) found.push_back(std::move(*loop));
+    if (auto loop = loop_of(program, pipeline, labelled, p)) found.push_back(std::move(*loop));
   }
   return found;
 }
 
-std::string schedule_text(const Program& program, const Latencies& latencies, const std::string& part) {
-  const std::vector<LoopSchedule> all_loops = loops(program, latencies);
+std::string schedule_text(const Program& program, const Pipeline& pipeline, const std::string& part) {
+  const std::vector<LoopSchedule> all_loops = loops(program, pipeline);
   Range range{0, static_cast<int>(program.packets.size())};
   if (!part.empty()) range = find_part(program, all_loops, part);
   int cycles = 0;
@@ -226,7 +226,7 @@ std::string schedule_text(const Program& program, const Latencies& latencies, co
   for (const LoopSchedule& loop : all_loops) {
     if (!part.empty() && loop.first == range.first && loop.last == range.last) period = loop.initiation_interval;
   }
-  View view(program, latencies, range);
+  View view(program, pipeline, range);
   text += view.header() + view.rows(period);
   for (const LoopSchedule& loop : all_loops) {
     if (loop.first >= range.first && loop.last <= range.last) text += "\n" + loop_summary(loop);

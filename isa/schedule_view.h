@@ -19,10 +19,10 @@ struct LoopSchedule {
 };
 
 /// Single-block loops: a backward SBR whose body holds no other label or taken branch.
-std::vector<LoopSchedule> loops(const Program& program, const Latencies& latencies);
+std::vector<LoopSchedule> loops(const Program& program, const Pipeline& pipeline);
 
 /// The text of `mtsim schedule`: the whole program or only the loop or region called `part`.
 /// Throws IsaError when `part` names nothing.
-std::string schedule_text(const Program& program, const Latencies& latencies, const std::string& part = "");
+std::string schedule_text(const Program& program, const Pipeline& pipeline, const std::string& part = "");
 
 }  // namespace mtsim::isa

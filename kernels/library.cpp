@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <map>
+#include <tuple>
+#include <utility>
 
 #include "isa/assembler.h"
 #include "isa/diagnostic.h"
@@ -24,12 +26,15 @@ const EmbeddedSource& embedded(std::string_view name) {
 
 }  // namespace
 
-const isa::Program& program(std::string_view name) {
-  static std::map<std::string_view, isa::Program> assembled;
+const isa::Program& program(std::string_view name, const isa::Pipeline& pipeline, const Defines& defines) {
+  static std::map<std::tuple<std::string_view, std::string, Defines>, isa::Program> assembled;
   const EmbeddedSource& source = embedded(name);
-  auto found = assembled.find(source.name);
+  auto key = std::tuple(std::string_view(source.name), pipeline.str(), defines);
+  auto found = assembled.find(key);
   if (found == assembled.end()) {
-    found = assembled.emplace(source.name, isa::assemble(source.text, std::string(source.path))).first;
+    isa::Program program =
+        isa::assemble(source.text, std::string(source.path), {.defines = defines, .pipeline = pipeline});
+    found = assembled.emplace(std::move(key), std::move(program)).first;
   }
   return found->second;
 }

@@ -2,6 +2,8 @@
 // The microkernels built into the command: their .s files are embedded at build time and assembled on first use.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -17,8 +19,13 @@ class KernelError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// "gemm_f32_6x128" -> its program. Throws KernelError listing the known names.
-const isa::Program& program(std::string_view name);
+/// Parameters of a template: they win over the .equ of that name in its .s file.
+using Defines = std::map<std::string, std::int64_t>;
+
+/// "gemm_f32_6x128" -> its program, .linear regions scheduled for `pipeline`; assembled once per name, pipeline and
+/// defines. Throws KernelError listing the known names, isa::IsaError when it cannot be scheduled. The reference stays
+/// valid.
+const isa::Program& program(std::string_view name, const isa::Pipeline& pipeline = {}, const Defines& defines = {});
 std::string_view source(std::string_view name);
 std::vector<std::string_view> names();
 

@@ -22,11 +22,11 @@ struct Checked {
   int exit_code = k_exit_done;
 };
 
-Checked check_file(const std::string& file, const Options& options, const isa::Latencies& latencies) {
+Checked check_file(const std::string& file, const Options& options, const isa::Pipeline& pipeline) {
   try {
     const isa::Program program = isa::assemble_file(file, {.operands = parse_operands(options.operands)});
     program.entry(options.entry);
-    Checked checked{isa::check(program, latencies, options.entry)};
+    Checked checked{isa::check(program, pipeline, options.entry)};
     if (count(checked.diagnostics).errors > 0) checked.exit_code = k_exit_failed;
     return checked;
   } catch (const isa::IsaError& error) {
@@ -41,7 +41,7 @@ int run(const Options& options, const CommonOptions& common) {
   std::string text;
   Json results = Json::array();
   for (const std::string& file : options.files) {
-    const Checked checked = check_file(file, options, machine.config().latencies);
+    const Checked checked = check_file(file, options, machine.config().pipeline);
     exit_code = std::max(exit_code, checked.exit_code);
     text += check_text(file, checked.diagnostics);
     results.push_back(check_json(file, checked.diagnostics));

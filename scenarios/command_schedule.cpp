@@ -35,10 +35,10 @@ Json loops_json(const std::vector<isa::LoopSchedule>& loops) {
 int run(const Options& options, const CommonOptions& common) {
   const sim::Machine machine = load_machine(common);
   protect_from_json(common, {options.file});
-  const isa::Latencies& latencies = machine.config().latencies;
+  const isa::Pipeline& pipeline = machine.config().pipeline;
   const isa::Program program = isa::assemble_file(options.file, {.operands = parse_operands(options.operands)});
-  const std::string text = isa::schedule_text(program, latencies, options.part);
-  emit(common, {{"file", options.file}, {"loops", loops_json(isa::loops(program, latencies))}}, text);
+  const std::string text = isa::schedule_text(program, pipeline, options.part);
+  emit(common, {{"file", options.file}, {"loops", loops_json(isa::loops(program, pipeline))}}, text);
   return k_exit_done;
 }
 

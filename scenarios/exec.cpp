@@ -33,7 +33,7 @@ std::vector<std::string> assumed_instructions(const isa::Program& program) {
 
 ExecOutcome run_exec(const ExecSpec& spec, const sim::Machine& machine) {
   const sim::MachineConfig& config = machine.config();
-  const sim::DecodedProgram decoded(spec.program, config.latencies);
+  const sim::DecodedProgram decoded(spec.program, config.pipeline);
   std::vector<std::byte> sm(static_cast<std::size_t>(config.core.sm_bytes));
   std::vector<std::byte> am(static_cast<std::size_t>(config.core.am_bytes));
   auto memory = [&](sim::CoreMemory space) -> std::vector<std::byte>& {
@@ -67,7 +67,7 @@ ExecOutcome run_exec(const ExecSpec& spec, const sim::Machine& machine) {
   }
   outcome.assumed_instructions = assumed_instructions(spec.program);
   outcome.assumed_packet_rules = isa::assumed_shapes(spec.program);
-  outcome.check = isa::check(spec.program, config.latencies, spec.entry);
+  outcome.check = isa::check(spec.program, config.pipeline, spec.entry);
   return outcome;
 }
 

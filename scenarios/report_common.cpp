@@ -75,16 +75,16 @@ std::string machine_name(const sim::Machine& machine) {
 std::string machine_text(const sim::Machine& machine) {
   Table table({Align::left, Align::right, Align::left, Align::left, Align::left, Align::left},
               {"key", "value", "unit", "provenance", "plausible", "source"});
-  bool latencies = false;
+  bool any_latency = false;
   for (const auto& n : machine.numbers()) {
     const bool has_range = n.range_low != n.range_high;
-    latencies |= n.key.starts_with("latencies.");
+    any_latency |= n.key.starts_with("latencies.");
     table.add({n.key, n.value, n.unit, std::string(to_string(n.provenance)) + (n.overridden ? " (overridden)" : ""),
                has_range ? fmt::format("{} - {}", bound_text(n.range_low), bound_text(n.range_high)) : "", n.source});
   }
   return fmt::format("machine {} ({})\n\n{}\n{}\n", machine.config().name, machine.path(), table.text(),
-                     latencies ? "other latencies: the instruction table's (docs/isa.md)"
-                               : "latencies: the instruction table's (docs/isa.md)");
+                     any_latency ? "other latencies: the instruction table's (docs/isa.md)"
+                                 : "latencies: the instruction table's (docs/isa.md)");
 }
 
 std::vector<std::string> assumed_machine_keys(const sim::Machine& machine) {

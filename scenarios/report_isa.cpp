@@ -97,7 +97,7 @@ R63 ends the microkernel. Nothing ever stalls: cycles = packets + idles.
 ## Instructions
 
 Grade: `paper` is printed in the paper. `published` follows from validated kernels: microkernels that others scheduled by hand and
-published for this DSP, executed packet by packet until every result was right, which pins latencies and semantics. `assumed` is our
+published for this DSP, executed packet by packet until every result was right, which pins pipeline and semantics. `assumed` is our
 definition, chosen where neither says anything; every run lists the assumed ones it executed. A machine file may change cycles.
 
 )";

@@ -11,8 +11,8 @@ namespace mtsim::sim {
 namespace {
 
 /// Programs that compare equal here behave alike: instructions, latencies, what the caller passes, and the entries.
-std::string identity(const isa::Program& program, const isa::Latencies& latencies) {
-  std::string key = fmt::format("{:016x} {}", program.fingerprint(), latencies.str());
+std::string identity(const isa::Program& program, const isa::Pipeline& pipeline) {
+  std::string key = fmt::format("{:016x} {}", program.fingerprint(), pipeline.str());
   for (const isa::Parameter& parameter : program.parameters) {
     key += fmt::format(";{}={}:{}", parameter.name, parameter.reg.str(), static_cast<int>(parameter.kind));
   }
@@ -32,17 +32,17 @@ std::uint64_t hash(std::span<const std::uint64_t> values) {
 
 }  // namespace
 
-void KernelMemo::set_latencies(const isa::Latencies& latencies) {
-  if (latencies == m_latencies) return;
-  m_latencies = latencies;
+void KernelMemo::set_latencies(const isa::Pipeline& pipeline) {
+  if (pipeline == m_pipeline) return;
+  m_pipeline = pipeline;
   m_records.clear();
   m_last = nullptr;
 }
 
 Kernel KernelMemo::load(const isa::Program& program, const std::string& entry) {
   program.entry(entry);  // throws for an unknown label
-  auto& decoded = m_programs[identity(program, m_latencies)];
-  if (!decoded) decoded = std::make_unique<DecodedProgram>(program, m_latencies);
+  auto& decoded = m_programs[identity(program, m_pipeline)];
+  if (!decoded) decoded = std::make_unique<DecodedProgram>(program, m_pipeline);
   return {decoded.get(), entry};
 }
 
@@ -53,10 +53,10 @@ KernelRecord& KernelMemo::record(const Kernel& kernel) {
   if (found != m_records.end()) return *(m_last = found->get());
 
   if (kernel.program == nullptr) throw SimError("call: the kernel is empty; make it with Cluster::load");
-  if (!(kernel.program->latencies() == m_latencies)) {
+  if (!(kernel.program->pipeline() == m_pipeline)) {
     throw SimError(
         fmt::format("call: '{}' was loaded for latencies '{}' but the machine has '{}'; load it again after reset",
-                    kernel.program->program().name, kernel.program->latencies().str(), m_latencies.str()));
+                    kernel.program->program().name, kernel.program->pipeline().str(), m_pipeline.str()));
   }
   auto record = std::make_unique<KernelRecord>();
   record->program = kernel.program;
@@ -106,7 +106,7 @@ const KernelProfile& KernelMemo::profile(KernelRecord& record, std::span<const s
     if (known->profile.result.cycles > max_cycles) return m_fresh = work_out();  // the limit was higher then
     return known->profile;
   }
-  const std::string key = profile_key(record.program->program(), m_latencies, record.entry, arguments);
+  const std::string key = profile_key(record.program->program(), m_pipeline, record.entry, arguments);
   const KernelProfile* kept = m_file.find(key);
   if (kept == nullptr || kept->pointers.size() != arguments.size() || kept->result.cycles > max_cycles) {
     m_fresh = work_out();

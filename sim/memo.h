@@ -38,11 +38,11 @@ struct KernelRecord {
 class KernelMemo {
  public:
   /// Profiles are kept in `file` (""; nowhere); it is written when the memo goes and something new was learnt.
-  explicit KernelMemo(const isa::Latencies& latencies, std::string file = MemoFile::default_path())
-      : m_latencies(latencies), m_file(std::move(file)) {}
+  explicit KernelMemo(const isa::Pipeline& pipeline, std::string file = MemoFile::default_path())
+      : m_pipeline(pipeline), m_file(std::move(file)) {}
 
   /// Programs decoded for other latencies stay alive but can no longer be called.
-  void set_latencies(const isa::Latencies& latencies);
+  void set_latencies(const isa::Pipeline& pipeline);
 
   /// Decodes; the same program and latencies give the same object. Throws isa::IsaError (hand schedule wrong for this
   /// machine, unknown entry).
@@ -62,7 +62,7 @@ class KernelMemo {
                                bool use_memo);
 
  private:
-  isa::Latencies m_latencies;
+  isa::Pipeline m_pipeline;
   std::map<std::string, std::unique_ptr<DecodedProgram>> m_programs;
   std::vector<std::unique_ptr<KernelRecord>> m_records;
   KernelRecord* m_last = nullptr;  // cores mostly call the kernel another core just called

@@ -73,9 +73,9 @@ void warn(const std::string& path, const std::string& what, const char* conseque
 
 }  // namespace
 
-std::string profile_key(const isa::Program& program, const isa::Latencies& latencies, const std::string& entry,
+std::string profile_key(const isa::Program& program, const isa::Pipeline& pipeline, const std::string& entry,
                         std::span<const std::uint64_t> arguments) {
-  std::string key = fmt::format("{:016x} {}@{}:", program.fingerprint(), latencies.str(), program.entry(entry));
+  std::string key = fmt::format("{:016x} {}@{}:", program.fingerprint(), pipeline.str(), program.entry(entry));
   for (const std::uint64_t argument : arguments) key += fmt::format("{},", argument);
   return key;
 }

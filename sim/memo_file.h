@@ -20,7 +20,7 @@
 namespace mtsim::sim {
 
 /// Programs, machines and calls with one key have the same profile. `arguments`: one per .param, 0 but for counts.
-std::string profile_key(const isa::Program& program, const isa::Latencies& latencies, const std::string& entry,
+std::string profile_key(const isa::Program& program, const isa::Pipeline& pipeline, const std::string& entry,
                         std::span<const std::uint64_t> arguments);
 
 class MemoFile {

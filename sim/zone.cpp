@@ -23,7 +23,7 @@ Zone::Zone(const MachineConfig& machine_config, const ClusterOptions& cluster_op
       options(cluster_options),
       costs(machine_config),
       memory_model(make_memory_model(machine_config)),
-      memo(machine_config.latencies),
+      memo(machine_config.pipeline),
       fabric("fabric"),
       gsm("gsm", Space::gsm, -1, machine_config.cluster.gsm_bytes),
       ddr("ddr", Space::ddr, -1, machine_config.ddr.bytes) {
@@ -53,7 +53,7 @@ void Zone::configure(const MachineConfig& machine_config, const ClusterOptions& 
   machine = machine_config;
   options = cluster_options;
   costs = Costs(machine);
-  memo.set_latencies(machine.latencies);
+  memo.set_latencies(machine.pipeline);
   fabric.configure(machine);
 }
 

@@ -75,7 +75,7 @@ double Machine::get(const std::string& key) const {
     const auto mnemonic = std::string_view(key).substr(k_latency_prefix.size());
     if (const auto problem = check_latency_key(mnemonic))
       throw ConfigError({error(problem->message, problem->suggestion)});
-    return latency(m_config.latencies, mnemonic);
+    return latency(m_config.pipeline, mnemonic);
   }
   auto config = m_config;
   for (const auto& field : machine_fields(config)) {
@@ -96,7 +96,7 @@ std::uint64_t Machine::fingerprint() const {
   }
   for (const auto key : latency_keys()) {
     hash.add(key);
-    hash.add(std::to_string(latency(m_config.latencies, key)));
+    hash.add(std::to_string(latency(m_config.pipeline, key)));
   }
   return hash.value();
 }

@@ -57,7 +57,7 @@ struct MachineConfig {
     double broadcast_factor;         // broadcast time / p2p time of the same bytes
   } dma;
 
-  isa::Latencies latencies;  // overrides by mnemonic
+  isa::Pipeline pipeline;  // overrides by mnemonic
 
   // Derived.
   double cycles_per_us() const { return core.clock_ghz * 1e3; }

@@ -112,9 +112,9 @@ std::vector<std::string_view> latency_keys() {
   return keys;
 }
 
-int latency(const isa::Latencies& latencies, std::string_view key) {
-  if (key == k_scalar_address_key) return latencies.of(isa::row(isa::Mnemonic::SADDA), k_scalar_address);
-  return latencies.of(*isa::find_row(key));
+int latency(const isa::Pipeline& pipeline, std::string_view key) {
+  if (key == k_scalar_address_key) return pipeline.of(isa::row(isa::Mnemonic::SADDA), k_scalar_address);
+  return pipeline.of(*isa::find_row(key));
 }
 
 std::optional<Problem> check_latency_key(std::string_view key) {
@@ -131,16 +131,16 @@ std::optional<Problem> check_latency_key(std::string_view key) {
   return Problem{quoted + " has no latency", "a store commits at issue, and SNOP idles for as long as it says"};
 }
 
-std::optional<Problem> assign_latency(isa::Latencies& latencies, std::string_view key, std::string_view text) {
+std::optional<Problem> assign_latency(isa::Pipeline& pipeline, std::string_view key, std::string_view text) {
   const auto cycles = scan_integer(text);
   if (!cycles.value) return cycles.problem;
   if (*cycles.value < 1 || *cycles.value > isa::k_max_latency)
     return Problem{"no machine has a latency of " + std::string(text) + " cycles",
                    "a possible value is at least 1 and at most " + std::to_string(isa::k_max_latency)};
   if (key == k_scalar_address_key)
-    latencies.override_scalar_address(static_cast<int>(*cycles.value));
+    pipeline.override_scalar_address(static_cast<int>(*cycles.value));
   else
-    latencies.override(isa::find_row(key)->id, static_cast<int>(*cycles.value));
+    pipeline.override(isa::find_row(key)->id, static_cast<int>(*cycles.value));
   return std::nullopt;
 }
 

@@ -50,10 +50,10 @@ inline constexpr std::string_view k_scalar_address_key = "SADDA_AR8_15";
 /// Every key the latencies section takes.
 std::vector<std::string_view> latency_keys();
 /// Precondition: a key of latency_keys().
-int latency(const isa::Latencies& latencies, std::string_view key);
+int latency(const isa::Pipeline& pipeline, std::string_view key);
 /// What is wrong with a key of the latencies section, if anything.
 std::optional<Problem> check_latency_key(std::string_view key);
 /// Overrides one latency, or says what is wrong with the value. Precondition: a key of latency_keys().
-std::optional<Problem> assign_latency(isa::Latencies& latencies, std::string_view key, std::string_view text);
+std::optional<Problem> assign_latency(isa::Pipeline& pipeline, std::string_view key, std::string_view text);
 
 }  // namespace mtsim::sim

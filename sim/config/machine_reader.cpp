@@ -161,7 +161,7 @@ void MachineReader::read_sections(const YamlNode& root, Machine& machine) {
     if (!section) continue;
     if (const auto node = take(*section, field.name(), m_complete)) read_number(*node, field, machine.m_numbers[i]);
   }
-  if (const auto latencies = root.find(k_latencies)) read_latencies(*latencies, machine);
+  if (const auto pipeline = root.find(k_latencies)) read_latencies(*pipeline, machine);
 }
 
 void MachineReader::read_number(const YamlNode& node, const MachineField& field, MachineNumber& number) {
@@ -187,7 +187,7 @@ void MachineReader::read_number(const YamlNode& node, const MachineField& field,
 }
 
 void MachineReader::read_latencies(const YamlNode& section, Machine& machine) {
-  auto& latencies = machine.m_config.latencies;
+  auto& pipeline = machine.m_config.pipeline;
   for (const auto& key : section.keys()) {
     if (const auto problem = check_latency_key(key)) {
       section.complain_about_key(key, problem->message, problem->suggestion);
@@ -196,16 +196,16 @@ void MachineReader::read_latencies(const YamlNode& section, Machine& machine) {
     }
     const auto node = *section.find(key);
     auto& number = latency_number(machine.m_numbers, key);
-    const std::string before = std::to_string(latency(latencies, key));
+    const std::string before = std::to_string(latency(pipeline, key));
     override_value(number, before, !m_complete);
     number.source = set_in_file(before);
     const auto value = node.is_mapping() ? node.require("value") : node;
     if (!value.is_scalar() || value.is_quoted())
       value.as_integer();  // complains
     else
-      complain(value, assign_latency(latencies, key, value.as_string()));
+      complain(value, assign_latency(pipeline, key, value.as_string()));
     if (node.is_mapping()) read_facts(node, false, number);
-    number.value = std::to_string(latency(latencies, key));
+    number.value = std::to_string(latency(pipeline, key));
   }
 }
 
@@ -240,10 +240,10 @@ std::optional<Problem> MachineReader::set(Machine& machine, std::string_view key
   if (key.substr(0, prefix.size()) == prefix) {
     const auto mnemonic = key.substr(prefix.size());
     if (auto problem = check_latency_key(mnemonic)) return problem;
-    auto& latencies = machine.m_config.latencies;
-    const auto before = std::to_string(latency(latencies, mnemonic));
-    if (auto problem = assign_latency(latencies, mnemonic, value)) return problem;
-    record(latency_number(machine.m_numbers, mnemonic), before, std::to_string(latency(latencies, mnemonic)));
+    auto& pipeline = machine.m_config.pipeline;
+    const auto before = std::to_string(latency(pipeline, mnemonic));
+    if (auto problem = assign_latency(pipeline, mnemonic, value)) return problem;
+    record(latency_number(machine.m_numbers, mnemonic), before, std::to_string(latency(pipeline, mnemonic)));
     return std::nullopt;
   }
   const auto fields = machine_fields(machine.m_config);

@@ -49,15 +49,14 @@ struct WriteSite {
 // entry.
 class EarlyWrites {
  public:
-  EarlyWrites(const isa::Program& program, const isa::Latencies& latencies)
-      : m_program(program), m_latencies(latencies) {
+  EarlyWrites(const isa::Program& program, const isa::Pipeline& pipeline) : m_program(program), m_pipeline(pipeline) {
     std::set<int> entries = {0};
     for (const auto& [label, packet] : program.labels) entries.insert(packet);
-    const isa::ControlFlow flow(program, latencies, {entries.begin(), entries.end()});
+    const isa::ControlFlow flow(program, pipeline, {entries.begin(), entries.end()});
     for (int p = 0; p < static_cast<int>(program.packets.size()); ++p) {
       const auto& instructions = program.packets[p].instructions;
       for (int i = 0; i < static_cast<int>(instructions.size()); ++i) {
-        for (const isa::Write& write : isa::writes(instructions[i], latencies)) inspect(flow, {p, i, write});
+        for (const isa::Write& write : isa::writes(instructions[i], pipeline)) inspect(flow, {p, i, write});
       }
     }
   }
@@ -93,7 +92,7 @@ class EarlyWrites {
           if (reg == site.write.reg) defer(site.packet, site.instruction, site.write.post_modify);
         }
       }
-      for (const isa::Write& other : isa::writes(instructions[i], m_latencies)) {
+      for (const isa::Write& other : isa::writes(instructions[i], m_pipeline)) {
         if (other.reg != site.write.reg || (itself && other.post_modify == site.write.post_modify)) continue;
         defer(site.packet, site.instruction, site.write.post_modify);
         defer(packet, i, other.post_modify);
@@ -102,7 +101,7 @@ class EarlyWrites {
   }
 
   const isa::Program& m_program;
-  const isa::Latencies& m_latencies;
+  const isa::Pipeline& m_pipeline;
   std::set<std::tuple<int, int, bool>> m_deferred;
 };
 
@@ -138,12 +137,12 @@ std::uint16_t operand_offset(const isa::Operand& operand) {
   return offset_of(std::get<Register>(operand));
 }
 
-MicroOp decode_instruction(const Instruction& instruction, int index, bool early, const isa::Latencies& latencies) {
+MicroOp decode_instruction(const Instruction& instruction, int index, bool early, const isa::Pipeline& pipeline) {
   MicroOp op;
   op.instruction = static_cast<std::uint16_t>(index);
   const isa::Row& row = *instruction.row;
-  const auto written = isa::writes(instruction, latencies);
-  op.latency = static_cast<std::uint8_t>(written.empty() ? latencies.of(row) : written.front().cycles);
+  const auto written = isa::writes(instruction, pipeline);
+  op.latency = static_cast<std::uint8_t>(written.empty() ? pipeline.of(row) : written.front().cycles);
   bool immediate = false;
 
   if (isa::is_memory(row.format)) {
@@ -213,12 +212,12 @@ struct LandingBound {
 
 }  // namespace
 
-std::unique_ptr<DecodedProgram::Impl> decode(const isa::Program& program, const isa::Latencies& latencies,
+std::unique_ptr<DecodedProgram::Impl> decode(const isa::Program& program, const isa::Pipeline& pipeline,
                                              const DecodeOptions& options) {
   auto decoded = std::make_unique<DecodedProgram::Impl>();
   decoded->program = program;
-  decoded->latencies = latencies;
-  const EarlyWrites early_writes(program, latencies);
+  decoded->pipeline = pipeline;
+  const EarlyWrites early_writes(program, pipeline);
   LandingBound vectors, scalars;
 
   for (int p = 0; p < static_cast<int>(program.packets.size()); ++p) {
@@ -248,10 +247,10 @@ std::unique_ptr<DecodedProgram::Impl> decode(const isa::Program& program, const 
       const auto is_early = [&](bool post_modify) {
         return options.early_writes && early_writes.may_write_early(p, i, post_modify);
       };
-      MicroOp op = decode_instruction(instruction, i, is_early(false), latencies);
+      MicroOp op = decode_instruction(instruction, i, is_early(false), pipeline);
       guard(op, instruction.predicate);
       decoded->operations.push_back(op);
-      for (const isa::Write& write : isa::writes(instruction, latencies)) {
+      for (const isa::Write& write : isa::writes(instruction, pipeline)) {
         if (is_early(write.post_modify)) continue;
         ++(write.reg.file == RegisterFile::VR ? packet_vectors : packet_scalars)[write.cycles];
       }
@@ -282,12 +281,12 @@ std::unique_ptr<DecodedProgram::Impl> decode(const isa::Program& program, const 
 namespace {
 
 /// One sentence in front of what is wrong: "k is scheduled for VLDW=10 and this machine has 11: ...".
-isa::Diagnostic refusal(const isa::Program& program, const isa::Latencies& latencies, std::size_t findings) {
+isa::Diagnostic refusal(const isa::Program& program, const isa::Pipeline& pipeline, std::size_t findings) {
   std::map<std::string, std::string> differences;  // one for each mnemonic and kind of destination
   for (const isa::Packet& packet : program.packets) {
     for (const isa::Instruction& instruction : packet.instructions) {
       const auto scheduled = isa::writes(instruction, program.scheduled_for);
-      const auto now = isa::writes(instruction, latencies);
+      const auto now = isa::writes(instruction, pipeline);
       for (std::size_t i = 0; i < now.size(); ++i) {
         if (now[i].cycles == scheduled[i].cycles) continue;
         differences[fmt::format("{}={}", instruction.row->mnemonic, scheduled[i].cycles)] =
@@ -295,9 +294,9 @@ isa::Diagnostic refusal(const isa::Program& program, const isa::Latencies& laten
       }
     }
   }
-  if (program.scheduled_for.branch_cycles() != latencies.branch_cycles()) {
+  if (program.scheduled_for.branch_cycles() != pipeline.branch_cycles()) {
     differences[fmt::format("SBR={}", program.scheduled_for.branch_cycles())] =
-        std::to_string(latencies.branch_cycles());
+        std::to_string(pipeline.branch_cycles());
   }
   std::string scheduled, now;
   for (const auto& [before, after] : differences) {
@@ -315,13 +314,13 @@ isa::Diagnostic refusal(const isa::Program& program, const isa::Latencies& laten
 
 }  // namespace
 
-DecodedProgram::DecodedProgram(const isa::Program& program, const isa::Latencies& latencies) {
+DecodedProgram::DecodedProgram(const isa::Program& program, const isa::Pipeline& pipeline) {
   // A hand schedule on another machine is refused where it would compute something else. What is wrong on the machine
   // it was scheduled for too is the checker's business, not ours.
-  if (latencies != program.scheduled_for) {
+  if (pipeline != program.scheduled_for) {
     const std::vector<isa::Diagnostic> known = isa::check(program, program.scheduled_for);
     std::vector<isa::Diagnostic> wrong;
-    for (isa::Diagnostic& diagnostic : isa::check(program, latencies)) {
+    for (isa::Diagnostic& diagnostic : isa::check(program, pipeline)) {
       if (diagnostic.severity != isa::Severity::error) continue;
       const bool is_new = std::none_of(known.begin(), known.end(), [&](const isa::Diagnostic& k) {
         return k.code == diagnostic.code && k.place == diagnostic.place;
@@ -329,16 +328,16 @@ DecodedProgram::DecodedProgram(const isa::Program& program, const isa::Latencies
       if (is_new) wrong.push_back(std::move(diagnostic));
     }
     if (!wrong.empty()) {
-      wrong.insert(wrong.begin(), refusal(program, latencies, wrong.size()));
+      wrong.insert(wrong.begin(), refusal(program, pipeline, wrong.size()));
       throw isa::IsaError(std::move(wrong));
     }
   }
-  m_impl = decode(program, latencies);
+  m_impl = decode(program, pipeline);
 }
 
 DecodedProgram::~DecodedProgram() = default;
 
 const isa::Program& DecodedProgram::program() const { return m_impl->program; }
-const isa::Latencies& DecodedProgram::latencies() const { return m_impl->latencies; }
+const isa::Pipeline& DecodedProgram::pipeline() const { return m_impl->pipeline; }
 
 }  // namespace mtsim::sim

@@ -117,7 +117,7 @@ Loop loop_of(HostLevel level);
 
 struct DecodedProgram::Impl {
   isa::Program program;
-  isa::Latencies latencies;
+  isa::Pipeline pipeline;
   std::vector<MicroOp> operations;
   std::vector<std::uint32_t> first;  // micro-operation of each packet, and of the end of the program
   std::vector<std::array<std::uint8_t, isa::k_units>> issues;  // per packet
@@ -128,7 +128,7 @@ struct DecodedProgram::Impl {
 struct DecodeOptions {
   bool early_writes = true;  // false: every result waits in the ring, for the test that both agree
 };
-std::unique_ptr<DecodedProgram::Impl> decode(const isa::Program& program, const isa::Latencies& latencies,
+std::unique_ptr<DecodedProgram::Impl> decode(const isa::Program& program, const isa::Pipeline& pipeline,
                                              const DecodeOptions& options = {});
 
 // One run, shared by Executor and profile(). The ring's storage is sized for `program` by the caller.

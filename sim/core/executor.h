@@ -45,13 +45,13 @@ inline constexpr std::uint64_t k_return_address = 0xFFFF'FFFF'0000'0000;
 class DecodedProgram {
  public:
   /// Throws isa::IsaError when the machine's latencies make the hand schedule wrong (see isa::check).
-  DecodedProgram(const isa::Program& program, const isa::Latencies& latencies);
+  DecodedProgram(const isa::Program& program, const isa::Pipeline& pipeline);
   ~DecodedProgram();
   DecodedProgram(const DecodedProgram&) = delete;
   DecodedProgram& operator=(const DecodedProgram&) = delete;
 
   const isa::Program& program() const;
-  const isa::Latencies& latencies() const;
+  const isa::Pipeline& pipeline() const;
 
   struct Impl;
   const Impl& impl() const { return *m_impl; }

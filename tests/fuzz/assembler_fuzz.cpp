@@ -36,7 +36,7 @@ void exercise(const std::string& text) {
     require(equal(program, again));
     require(print(again) == printed);
     for (const Diagnostic& diagnostic : check(program, program.scheduled_for)) require(!diagnostic.str().empty());
-    Latencies other;
+    Pipeline other;
     other.override(Mnemonic::VFMULAS32, 7);
     other.override(Mnemonic::VLDW, 8);
     check(program, other);

@@ -11,10 +11,10 @@ namespace {
 
 const std::string k_return = "  SBR R63\n  SNOP 6\n";
 
-Latencies machine_with(Mnemonic mnemonic, int cycles) {
-  Latencies latencies;
-  latencies.override(mnemonic, cycles);
-  return latencies;
+Pipeline machine_with(Mnemonic mnemonic, int cycles) {
+  Pipeline pipeline;
+  pipeline.override(mnemonic, cycles);
+  return pipeline;
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ TEST_CASE("a branch taken for certain inside another's delay slots is an error",
 TEST_CASE("a slower machine makes a tight read an error", "[isa][checker]") {
   const std::string text = "  VFMULAS32.M1 VR0, VR1, VR2, VR3\n  SNOP 5\n  VSTW VR3, *AR0\n" + k_return;
   CHECK(findings(text, "rebound-read").empty());
-  const Latencies slow = machine_with(Mnemonic::VFMULAS32, 7);
+  const Pipeline slow = machine_with(Mnemonic::VFMULAS32, 7);
   const auto found = findings(text, "rebound-read", &slow);
   REQUIRE(found.size() == 1);
   CHECK(found[0].severity == Severity::error);
@@ -83,7 +83,7 @@ TEST_CASE("a slower machine makes a tight read an error", "[isa][checker]") {
 TEST_CASE("a faster machine makes a read of the old value an error", "[isa][checker]") {
   const std::string text = "  VLDW *AR0, VR3\n  SNOP 7\n  VSTW VR3, *AR1\n" + k_return;
   CHECK(findings(text, "rebound-read").empty());
-  const Latencies fast = machine_with(Mnemonic::VLDW, 8);
+  const Pipeline fast = machine_with(Mnemonic::VLDW, 8);
   const auto found = findings(text, "rebound-read", &fast);
   REQUIRE(found.size() == 1);
   CHECK_THAT(found[0].message, Contains("the new value"));
@@ -93,9 +93,9 @@ TEST_CASE(".scheduled_for says what the schedule was written for", "[isa][checke
   const std::string text =
       ".scheduled_for VFMULAS32=7\n  VFMULAS32.M1 VR0, VR1, VR2, VR3\n  SNOP 6\n  VSTW VR3, *AR0\n" + k_return;
   CHECK(findings(text, "rebound-read").empty());
-  const Latencies mt3000;
+  const Pipeline mt3000;
   CHECK(findings(text, "rebound-read", &mt3000).empty());  // late enough for six cycles too
-  const Latencies slow = machine_with(Mnemonic::VFMULAS32, 8);
+  const Pipeline slow = machine_with(Mnemonic::VFMULAS32, 8);
   CHECK(findings(text, "rebound-read", &slow).size() == 1);
 }
 
@@ -103,16 +103,16 @@ TEST_CASE("two writes that land in another order than scheduled are an error", "
   const std::string text =
       "  VLDW *AR0, VR3\n  SNOP 3\n  VFMULAS32.M1 VR0, VR1, VR2, VR3\n  SNOP 9\n" + k_return;  // 9 against 4 + 6
   CHECK(findings(text, "rebound-read").empty());
-  const Latencies fast = machine_with(Mnemonic::VFMULAS32, 4);
+  const Pipeline fast = machine_with(Mnemonic::VFMULAS32, 4);
   const auto found = findings(text, "rebound-read", &fast);
   REQUIRE(found.size() == 1);
   CHECK_THAT(found[0].message, Contains("in the other order than scheduled"));
-  const Latencies tie = machine_with(Mnemonic::VFMULAS32, 5);
+  const Pipeline tie = machine_with(Mnemonic::VFMULAS32, 5);
   CHECK(findings(text, "waw-same-cycle", &tie).size() == 1);
 }
 
 TEST_CASE("another number of delay slots is an error", "[isa][checker]") {
-  const Latencies machine = machine_with(Mnemonic::SBR, 6);
+  const Pipeline machine = machine_with(Mnemonic::SBR, 6);
   const auto found = findings("SNOP 1\n" + k_return, "rebound-read", &machine);
   REQUIRE(found.size() == 1);
   CHECK_THAT(found[0].message, Contains("SBR has 5 delay slots on this machine and 6 as scheduled"));

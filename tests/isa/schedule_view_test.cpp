@@ -73,7 +73,7 @@ TEST_CASE("a part is a loop, a region or a label", "[isa][schedule]") {
   CHECK_THAT(schedule_text(program, program.scheduled_for, "tail"),
              Contains("1 packets, 6 cycles") && !Contains("VMAC1"));
   // In steady state results of the pass before are in flight when the loop begins.
-  Latencies slow;
+  Pipeline slow;
   slow.override(Mnemonic::VLDW, 12);
   CHECK_THAT(schedule_text(program, slow, "loop"), Contains("VR1+3 VR1+12"));
   CHECK_THROWS_WITH(schedule_text(program, program.scheduled_for, "lop"),
@@ -82,7 +82,7 @@ TEST_CASE("a part is a loop, a region or a label", "[isa][schedule]") {
 
 TEST_CASE("latencies of another machine change what is in flight", "[isa][schedule]") {
   const Program program = assemble(k_text, "k.s");
-  Latencies slow;
+  Pipeline slow;
   slow.override(Mnemonic::SBR, 9);
   slow.override(Mnemonic::VLDW, 12);
   CHECK(loops(program, slow).at(0).initiation_interval == 11);

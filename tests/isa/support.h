@@ -57,7 +57,7 @@ inline bool same_program(const Program& a, const Program& b) {
 
 /// The findings of `check` with this code.
 inline std::vector<Diagnostic> findings(const std::string& text, const std::string& code,
-                                        const Latencies* machine = nullptr, const std::string& entry = "") {
+                                        const Pipeline* machine = nullptr, const std::string& entry = "") {
   const Program program = assemble(text, "k.s");
   std::vector<Diagnostic> found;
   for (Diagnostic& diagnostic : check(program, machine ? *machine : program.scheduled_for, entry)) {

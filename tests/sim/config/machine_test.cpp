@@ -63,7 +63,7 @@ TEST_CASE("mt3000 loads with the numbers of the paper", "[machine]") {
   CHECK(config.ddr.memory_model == "bandwidth");
   CHECK(config.dma.channels == 16);
   CHECK(config.dma.broadcast_factor == 0.9);
-  CHECK(config.latencies == isa::Latencies());
+  CHECK(config.pipeline == isa::Pipeline());
   CHECK(config.peak_gmac_s(2) == Approx(4147.2));  // / 1024 = the paper's 4.05 T in FP32
   CHECK(config.peak_gmac_s(4) == Approx(8294.4));
   CHECK(config.cycles_per_us() == Approx(1800));
@@ -140,7 +140,7 @@ TEST_CASE("a what-if is a base and the few values that differ", "[machine]") {
   CHECK(machine.path() == "dir/what_if.yaml");
   CHECK(machine.config().ddr.bandwidth_gb_s == 60);
   CHECK(machine.config().core.clock_ghz == base.config().core.clock_ghz);
-  CHECK(machine.config().latencies.str() == "VLDW=8 SADDA_AR8_15=3");
+  CHECK(machine.config().pipeline.str() == "VLDW=8 SADDA_AR8_15=3");
 
   const auto& bandwidth = number(machine, "ddr.bandwidth_gb_s");
   CHECK(bandwidth.value == "60");
@@ -169,7 +169,7 @@ TEST_CASE("a what-if may extend another file beside it", "[machine]") {
   const auto machine = Machine::load(folder.write("b.yaml", "extends: ./a.yaml\nlatencies: {VLDW: 7, SLDH: 6}\n"));
   CHECK(machine.config().name == "b");
   CHECK(machine.config().cluster.cores == 12);
-  CHECK(machine.config().latencies.str() == "VLDW=7 SLDH=6");
+  CHECK(machine.config().pipeline.str() == "VLDW=7 SLDH=6");
   CHECK(number(machine, "latencies.VLDW").source == "set in b.yaml (first: 8)");
   CHECK(machine.numbers().size() == 24);
 }
@@ -276,7 +276,7 @@ TEST_CASE("--set changes one number and says so", "[machine]") {
   const auto machine = Machine::load(
       "mt3000", {"ddr.bandwidth_gb_s=60", "latencies.VLDW=8", "cluster.cores=0x10", "ddr.memory_model=banks"});
   CHECK(machine.config().ddr.bandwidth_gb_s == 60);
-  CHECK(machine.config().latencies.str() == "VLDW=8");
+  CHECK(machine.config().pipeline.str() == "VLDW=8");
   CHECK(machine.config().cluster.cores == 16);
   CHECK(machine.config().ddr.memory_model == "banks");
   CHECK(number(machine, "cluster.cores").source == "--set (mt3000: 24)");

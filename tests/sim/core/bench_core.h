@@ -19,9 +19,9 @@ class BenchCore {
  public:
   explicit BenchCore(HostLevel level = best_host_level()) : sm(65536), am(786432), m_executor(sm, am, level) {}
 
-  RunResult run(const std::string& text, RunOptions options = {}, const isa::Latencies& latencies = {}) {
+  RunResult run(const std::string& text, RunOptions options = {}, const isa::Pipeline& pipeline = {}) {
     if (options.max_cycles > 100'000) options.max_cycles = 100'000;
-    const DecodedProgram program(isa::assemble(text, "test.s"), latencies);
+    const DecodedProgram program(isa::assemble(text, "test.s"), pipeline);
     return m_executor.run(program, options);
   }
 

@@ -169,7 +169,7 @@ TEST_CASE("a kernel is decoded once per program and latencies, and another machi
   const Kernel copy = load(cluster, k_copy_kernel);
   CHECK(load(cluster, k_copy_kernel).program == copy.program);
   MachineConfig machine = bench_machine();
-  machine.latencies.override(isa::Mnemonic::VLDW, 8);
+  machine.pipeline.override(isa::Mnemonic::VLDW, 8);
   cluster.reset(machine, {});
   CHECK(load(cluster, k_copy_kernel).program != copy.program);
   CHECK_THAT(refusal(cluster, [&](Dsp& dsp) { dsp.call(copy, {}); }), Catch::Contains("load it again"));

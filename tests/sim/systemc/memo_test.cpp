@@ -42,8 +42,8 @@ KernelProfile profile_in(KernelMemo& memo, const std::string& text, const std::v
 }
 /// As a process with this memo file would have it.
 KernelProfile profile_with(const std::string& file, const std::string& text,
-                           const std::vector<std::uint64_t>& arguments, const isa::Latencies& latencies = {}) {
-  KernelMemo memo(latencies, file);
+                           const std::vector<std::uint64_t>& arguments, const isa::Pipeline& pipeline = {}) {
+  KernelMemo memo(pipeline, file);
   return profile_in(memo, text, arguments);
 }
 
@@ -118,9 +118,9 @@ TEST_CASE("a profile of another program, machine or count is not used", "[memo]"
   longer.replace(longer.rfind("SNOP 6"), 6, "SNOP 7");
   CHECK(profile_with(folder.memo(), longer, k_five).result.cycles == copy_cycles(5));  // the return cuts the idle
   CHECK(profile_with(folder.memo(), k_copy_kernel, k_six).result.cycles == copy_cycles(6));
-  isa::Latencies latencies;
-  latencies.override(isa::Mnemonic::VLDW, 8);
-  CHECK(profile_with(folder.memo(), k_copy_kernel, k_five, latencies).result.cycles == copy_cycles(5));
+  isa::Pipeline pipeline;
+  pipeline.override(isa::Mnemonic::VLDW, 8);
+  CHECK(profile_with(folder.memo(), k_copy_kernel, k_five, pipeline).result.cycles == copy_cycles(5));
 }
 
 TEST_CASE("a damaged file is survived and replaced", "[memo]") {
