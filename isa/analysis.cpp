@@ -114,7 +114,7 @@ std::vector<NeverWritten> find_never_written(const Program& program, const std::
     if (!reachable(static_cast<int>(p))) continue;
     for (const Instruction& instruction : program.packets[p].instructions) {
       for (const Register reg : reads(instruction)) {
-        if (known[static_cast<std::size_t>(reg.flat())] || reg.file == RegisterFile::SVR) continue;
+        if (known[static_cast<std::size_t>(reg.flat())]) continue;
         know(reg);  // once
         found.push_back({reg, &instruction});
       }

@@ -27,7 +27,7 @@ struct NeverWritten {
   const Instruction* reader;  // the first
 };
 
-/// Registers (R but R63, VR, AR, OR) that a packet for which `reachable` holds reads, and that neither an instruction
+/// Registers (all but R63) that a packet for which `reachable` holds reads, and that neither an instruction
 /// writes nor the caller passes as .param or %n. In the order of their first reads.
 std::vector<NeverWritten> find_never_written(const Program& program, const std::function<bool(int)>& reachable);
 

@@ -11,10 +11,29 @@ namespace {
 
 using namespace units;
 
+#include "isa/semantics.inc"
+
+struct ByteRange {
+  int first, last;
+};
+template <class Sem>
+constexpr ByteRange touched() {
+  if constexpr (requires { Sem::first; }) return {static_cast<int>(Sem::first), static_cast<int>(Sem::last)};
+  return {0, 0};
+}
+
 constexpr auto k_rows = std::to_array<Row>({
-#define ROW(mnemonic, unit_mask, format, cycles, semantics, grade, source) \
-  {Mnemonic::mnemonic,   #mnemonic,    unit_mask, Format::format, cycles,  \
-   Semantics::semantics, Grade::grade, source,    #semantics},
+#define ROW(mnemonic, unit_mask, format, cycles, semantic, grade, source) \
+  {Mnemonic::mnemonic,                                                    \
+   #mnemonic,                                                             \
+   unit_mask,                                                             \
+   Format::format,                                                        \
+   cycles,                                                                \
+   Grade::grade,                                                          \
+   source,                                                                \
+   #semantic,                                                             \
+   touched<semantics::semantic>().first,                                  \
+   touched<semantics::semantic>().last},
 #include "isa/instructions.def"
 #undef ROW
 });
@@ -55,20 +74,12 @@ bool is_store(Format format) {
 bool is_memory(Format format) { return is_load(format) || is_store(format); }
 
 int access_bytes(const Row& row) {
-  switch (row.semantics) {
-    case Semantics::load_vector:
-    case Semantics::store_vector: return k_vector_bytes;
-    case Semantics::load_vector2:
-    case Semantics::store_vector2:
-    case Semantics::store_m16_0:  // the same bytes, strewn: semantics.inc says where
-    case Semantics::store_m16_1: return 2 * k_vector_bytes;
-    case Semantics::load_scalar4:
-    case Semantics::store_scalar4: return 4;
-    case Semantics::load_scalar8:
-    case Semantics::store_scalar8: return 8;
-    case Semantics::load_scalar16:
-    case Semantics::store_scalar16: return 16;
-    default: return 0;
+  switch (row.format) {
+    case Format::MV:
+    case Format::VM: return k_vector_bytes;
+    case Format::MVV:
+    case Format::VVM: return 2 * k_vector_bytes;
+    default: return row.last_byte - row.first_byte;
   }
 }
 

@@ -21,18 +21,23 @@ enum class Mnemonic : std::uint8_t {
 };
 
 // Operand lists, sources first and destination last. S scalar register, V vector register, A address or offset
-// register, I register or immediate, N immediate only, M memory operand, B label or register. A doubled letter behind
-// or before M is an even register pair Rhi:Rlo (MVV, VVM, MSS, SSM).
+// register, C exchange register, I register or immediate, N immediate only, M memory operand, B label or register. A
+// doubled letter behind or before M, and in SSVV, is an even register pair Rhi:Rlo (MVV, VVM, MSS, SSM).
 enum class Format : std::uint8_t {
   VVVV,  // VR, VR, VR, VR
   VVV,   // VR, VR, VR
   VV,    // VR, VR
   IV,    // immediate, VR
+  NVV,   // immediate, VR, VR
   MV,    // *AR, VR
   MVV,   // *AR, VRhi:VRlo
   VM,    // VR, *AR
   VVM,   // VRhi:VRlo, *AR
   SV,    // R, VR
+  SSVV,  // Rhi:Rlo, VRhi:VRlo
+  VC,    // VR, SVR0 (and the fifteen behind it)
+  CS,    // SVR, R
+  SSSS,  // R, R, R, R
   SSS,   // R, R, R
   ISS,   // R or immediate, R, R
   NSS,   // immediate, R, R
@@ -53,48 +58,17 @@ enum class Format : std::uint8_t {
 enum class Grade : std::uint8_t { paper, published, assumed };
 const char* to_string(Grade grade);
 
-// What a row computes; the value functions of the same names are in semantics.inc.
-enum class Semantics : std::uint8_t {
-  fma_f32,
-  fma_f64,
-  fma_f16,
-  mul_f32,
-  pack_low,
-  pack_high,
-  copy,
-  broadcast,
-  add,
-  subtract,
-  less,
-  equal,
-  shift_left,
-  shift_right,
-  load_vector,
-  load_vector2,
-  store_vector,
-  store_vector2,
-  store_m16_0,
-  store_m16_1,
-  load_scalar4,
-  load_scalar8,
-  load_scalar16,
-  store_scalar4,
-  store_scalar8,
-  store_scalar16,
-  branch,
-  idle,
-};
-
 struct Row {
   Mnemonic id;
   std::string_view mnemonic;
   UnitMask units;
   Format format;
   int cycles;
-  Semantics semantics;
   Grade grade;
   std::string_view source;
-  std::string_view semantics_name;
+  std::string_view semantics_name;  // what it computes: the struct of that name in semantics.inc
+  int first_byte;                   // of what a load or store touches, from its address; 0 when not a memory row
+  int last_byte;                    // one behind
 };
 
 /// Every row, in the order of instructions.def.
@@ -108,8 +82,8 @@ const Row* find_row(std::string_view mnemonic);
 bool is_load(Format format);    // MV MVV MS MSS
 bool is_store(Format format);   // VM VVM SM SSM
 bool is_memory(Format format);  // either
-/// Bytes one access moves (128 for VLDW; where they lie is in semantics.inc) and bytes of one index step (8 for VLDW,
-/// 16 for VLDDW). 0 when not a memory row.
+/// Bytes one access moves (128 for VLDW; they may lie strewn over [first_byte, last_byte)) and bytes of one index step
+/// (8 for VLDW, 16 for VLDDW). 0 when not a memory row.
 int access_bytes(const Row& row);
 int index_unit(const Row& row);
 

@@ -10,19 +10,24 @@
 namespace mtsim::isa {
 namespace {
 
-// One letter an operand: V, S, A registers; P, Q pairs of V, S; I register or immediate; N immediate; M memory; B
-// branch target.
+// One letter an operand: V, S, A, C registers; X all of C, named by SVR0; P, Q pairs of V, S; I register or immediate;
+// N immediate; M memory; B branch target.
 std::string_view kinds(Format format) {
   switch (format) {
     case Format::VVVV: return "VVVV";
     case Format::VVV: return "VVV";
     case Format::VV: return "VV";
     case Format::IV: return "NV";
+    case Format::NVV: return "NVV";
     case Format::MV: return "MV";
     case Format::MVV: return "MP";
     case Format::VM: return "VM";
     case Format::VVM: return "PM";
     case Format::SV: return "SV";
+    case Format::SSVV: return "QP";
+    case Format::VC: return "VX";
+    case Format::CS: return "CS";
+    case Format::SSSS: return "SSSS";
     case Format::SSS: return "SSS";
     case Format::ISS: return "ISS";
     case Format::NSS: return "NSS";
@@ -46,6 +51,8 @@ std::string_view kind_text(char kind) {
     case 'V': return "VR";
     case 'S': return "R";
     case 'A': return "AR or OR";
+    case 'C': return "SVR";
+    case 'X': return "SVR0";
     case 'P': return "VRhi:VRlo";
     case 'Q': return "Rhi:Rlo";
     case 'I': return "R or immediate";
@@ -65,6 +72,9 @@ ImmediateRange immediate_range(const Row& row) {
     case Mnemonic::SMOVI24: return {-(1 << 23), (1 << 23) - 1, "use SMOVI for a wider value"};
     case Mnemonic::SSHFLL:
     case Mnemonic::SSHFLR: return {0, 63, "a register has 64 bits"};
+    case Mnemonic::VSHFLL32:
+    case Mnemonic::VSHFLR32:
+    case Mnemonic::VSHFAR32: return {0, 31, "a lane has 32 bits"};
     case Mnemonic::SNOP: return {1, 65535, "SNOP n idles n cycles"};
     case Mnemonic::SMOVI:
     case Mnemonic::VMOVI:
@@ -176,10 +186,18 @@ class OperandParser {
 
   // The register is the whole operand and of the file its place asks for.
   Register finished(char kind, Register reg) const {
-    const bool address = reg.file == RegisterFile::AR || reg.file == RegisterFile::OR;
-    const bool fits = kind == 'V' ? reg.file == RegisterFile::VR : kind == 'A' ? address : reg.file == RegisterFile::R;
-    if (!fits || m_at != m_tokens.size()) fail_kind(kind);
+    if (!fits(kind, reg) || m_at != m_tokens.size()) fail_kind(kind);
     return reg;
+  }
+
+  static bool fits(char kind, Register reg) {
+    switch (kind) {
+      case 'V': return reg.file == RegisterFile::VR;
+      case 'A': return reg.file == RegisterFile::AR || reg.file == RegisterFile::OR;
+      case 'C': return reg.file == RegisterFile::SVR;
+      case 'X': return reg == Register{RegisterFile::SVR, 0};
+      default: return reg.file == RegisterFile::R;
+    }
   }
 
   Immediate immediate() {

@@ -85,7 +85,9 @@ std::vector<Write> writes(const Instruction& instruction, const Pipeline& pipeli
   const auto add = [&](Register reg) { out.push_back({reg, pipeline.of(*instruction.row, reg)}); };
   if (has_destination(instruction.row->format) && !instruction.operands.empty()) {
     const Operand& destination = instruction.operands.back();
-    if (const auto* reg = std::get_if<Register>(&destination)) {
+    if (instruction.row->format == Format::VC) {
+      for (int i = 0; i < k_vector_lanes; ++i) add({RegisterFile::SVR, static_cast<std::uint8_t>(i)});
+    } else if (const auto* reg = std::get_if<Register>(&destination)) {
       add(*reg);
     } else if (const auto* pair = std::get_if<RegisterPair>(&destination)) {
       add(pair->low);

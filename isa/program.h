@@ -115,7 +115,8 @@ struct Program {
 };
 
 /// The registers an instruction reads (operands, addresses, predicate, store data) and those it writes with the cycles
-/// until each write lands (post-modified AR: 1). Pairs count as two.
+/// until each write lands (post-modified AR: 1). Pairs count as two, VMVCGC as
+/// sixteen.
 struct Write {
   Register reg;
   int cycles;

@@ -79,8 +79,9 @@ class TaintAnalysis {
     return kind == ParameterKind::count || (m_sink == Sink::addresses && kind != ParameterKind::value);
   }
 
-  static bool is_loaded(const Instruction& instruction, const Write& write) {
-    return is_load(instruction.row->format) && !write.post_modify;
+  // A vector's lane is data whatever was put into it: a run without data has no vectors.
+  static bool is_data(const Instruction& instruction, const Write& write) {
+    return instruction.row->format == Format::VC || (is_load(instruction.row->format) && !write.post_modify);
   }
 
   std::optional<std::string> register_branch() const {
@@ -184,9 +185,10 @@ class TaintAnalysis {
     }
     for_each_instruction([&](int, const Instruction& instruction) {
       for (const Write& write : writes(instruction, m_program.scheduled_for)) {
-        if (m_slice.count(write.reg.flat()) > 0 && is_loaded(instruction, write)) {
-          taint(write.reg, fmt::format("{}, loaded by {} at {}", write.reg.str(), instruction.row->mnemonic,
-                                       instruction.place.str()));
+        if (m_slice.count(write.reg.flat()) > 0 && is_data(instruction, write)) {
+          taint(write.reg, fmt::format("{}, {} by {} at {}", write.reg.str(),
+                                       is_load(instruction.row->format) ? "loaded" : "taken from a vector",
+                                       instruction.row->mnemonic, instruction.place.str()));
         }
       }
     });

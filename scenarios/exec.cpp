@@ -11,10 +11,14 @@
 namespace mtsim::scenarios {
 
 int macs_of(const isa::Row& row) {
-  switch (row.semantics) {
-    case isa::Semantics::fma_f64: return isa::k_vector_lanes;
-    case isa::Semantics::fma_f32: return (row.units & isa::units::VMAC) != 0 ? 2 * isa::k_vector_lanes : 0;
-    case isa::Semantics::fma_f16: return 4 * isa::k_vector_lanes;
+  switch (row.id) {
+    case isa::Mnemonic::VFMULAD: return isa::k_vector_lanes;
+    case isa::Mnemonic::VFMULAS32:
+    case isa::Mnemonic::VFMULBS32:
+    case isa::Mnemonic::VFMULAHLS:
+    case isa::Mnemonic::VFMULAHHS: return 2 * isa::k_vector_lanes;
+    case isa::Mnemonic::VFMULAH16:
+    case isa::Mnemonic::VFMULBH16: return 4 * isa::k_vector_lanes;
     default: return 0;
   }
 }

@@ -29,7 +29,13 @@ struct Run<Format::VV> : RunNothing {};
 template <>
 struct Run<Format::IV> : RunNothing {};
 template <>
+struct Run<Format::NVV> : RunNothing {};
+template <>
 struct Run<Format::SV> : RunNothing {};
+template <>
+struct Run<Format::SSVV> : RunNothing {};
+template <>
+struct Run<Format::VC> : RunNothing {};
 
 template <bool Store>
 struct RunAccess {

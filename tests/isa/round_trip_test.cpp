@@ -55,6 +55,9 @@ class Generator {
       case Mnemonic::SNOP: return std::to_string(1 + below(20));
       case Mnemonic::SSHFLL:
       case Mnemonic::SSHFLR: return std::to_string(below(64));
+      case Mnemonic::VSHFLL32:
+      case Mnemonic::VSHFLR32:
+      case Mnemonic::VSHFAR32: return std::to_string(below(32));
       case Mnemonic::SMOVI:
       case Mnemonic::VMOVI: return std::to_string(static_cast<std::int64_t>(m_wide()));
       default: return std::to_string(below(65536) - 32768);
@@ -65,6 +68,8 @@ class Generator {
     if (kind == "VR") return reg("VR", 0, 64);
     if (kind == "R") return reg("R", 0, 64);
     if (kind == "AR or OR") return below(2) == 0 ? reg("AR", 0, 16) : reg("OR", 0, 16);
+    if (kind == "SVR") return reg("SVR", 0, 16);
+    if (kind == "SVR0") return "SVR0";
     if (kind == "VRhi:VRlo") return pair("VR");
     if (kind == "Rhi:Rlo") return pair("R");
     if (kind == "immediate") return immediate(row);

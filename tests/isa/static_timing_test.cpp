@@ -32,6 +32,12 @@ TEST_CASE("a loaded value in a condition is not", "[isa][timing]") {
              Contains("k.s:5:9: the condition R0 of SBR depends on R5, loaded by SLDW at k.s:1:3"));
 }
 
+TEST_CASE("a lane of a vector in a condition is not, whatever the vector holds", "[isa][timing]") {
+  CHECK_THAT(dependence(" VMOVI 1, VR0\n VMVCGC.M1 VR0, SVR0\n SNOP 2\n SMVCCG.M1 SVR3, R0\n SNOP 1\n"
+                        "l: [R0] SBR l\n SNOP 6\n"),
+             Contains("SVR3, taken from a vector by VMVCGC at k.s:2:2"));
+}
+
 TEST_CASE("a pointer or a plain value in a condition is not", "[isa][timing]") {
   CHECK_THAT(dependence(".param p, R10, pointer sm\n SADD 0, R10, R0\nl: [R0] SBR l\n SNOP 6\n"),
              Contains("R10, the parameter 'p' that is not a count"));

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "isa/operands.h"
+#include "isa/packet_rules.h"
 #include "support.h"
 
 using namespace mtsim::isa;
@@ -29,6 +30,7 @@ TEST_CASE("memory rows say what they access and others do not", "[isa][table]") 
     INFO(row.mnemonic);
     CHECK((access_bytes(row) > 0) == is_memory(row.format));
     CHECK((index_unit(row) > 0) == is_memory(row.format));
+    CHECK(row.last_byte - row.first_byte >= access_bytes(row));  // strewn accesses span more than they move
     const bool on_load_store_unit = (row.units & (units::VLDST | units::SLDST)) != 0;
     CHECK(on_load_store_unit == is_memory(row.format));
   }
@@ -65,4 +67,32 @@ TEST_CASE("an access is as long as what it moves", "[isa][table]") {
   CHECK(access_bytes(row(Mnemonic::VSTDW)) == 256);
   CHECK(access_bytes(row(Mnemonic::VSTDW0M16)) == 256);
   CHECK(access_bytes(row(Mnemonic::SLDH)) == 4);
+}
+
+TEST_CASE("a bare mnemonic issues to SIEU or VIEU where its row allows that, and needs a suffix elsewhere",
+          "[isa][table]") {
+  for (const Row& row : instruction_table()) {
+    const UnitMask integer_unit = row.units & (units::SIEU | units::VIEU);
+    if (is_memory(row.format) || row.id == Mnemonic::SBR || row.id == Mnemonic::SNOP) continue;
+    INFO(row.mnemonic);
+    Instruction instruction;
+    instruction.row = &row;
+    if (integer_unit == 0) {
+      CHECK_THROWS_AS(assign_unit(instruction, "", 1, {}), SyntaxError);
+    } else {
+      assign_unit(instruction, "", 1, {});
+      CHECK(mask(instruction.unit) == integer_unit);
+    }
+  }
+}
+
+TEST_CASE("VMVCGC writes all exchange registers and SMVCCG reads one", "[isa][table]") {
+  const Program program = assemble(" VMVCGC.M1 VR5, SVR0\n SMVCCG.M1 SVR9, R4\n", "k.s");
+  const auto written = writes(program.packets[0].instructions[0], {});
+  REQUIRE(written.size() == 16);
+  CHECK(written[15].reg == Register{RegisterFile::SVR, 15});
+  CHECK(written[15].cycles == 3);
+  CHECK(reads(program.packets[1].instructions[0]) == std::vector<Register>{{RegisterFile::SVR, 9}});
+  CHECK_THAT(errors_of(" VMVCGC.M1 VR5, SVR3\n"),
+             Catch::Matchers::Contains("operand 2 of VMVCGC must be SVR0, got 'SVR3'"));
 }

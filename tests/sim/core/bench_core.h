@@ -25,6 +25,8 @@ class BenchCore {
     return m_executor.run(program, options);
   }
 
+  RunResult run(const DecodedProgram& program) { return m_executor.run(program, {.max_cycles = 100'000}); }
+
   RegisterState& registers() { return m_executor.registers(); }
   std::uint64_t& r(int i) { return registers().r[i]; }
   std::uint64_t& ar(int i) { return registers().ar[i]; }

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "bench_core.h"
+#include "half.h"
 
 using namespace mtsim::sim;
 
@@ -27,31 +28,6 @@ const std::vector<float> k_extremes = {0.0f,
                                        0.1f};
 
 std::uint32_t canonical_bits(float x) { return std::isnan(x) ? 0x7FC00000u : BenchCore::bits(x); }
-
-// FP16 by its definition: value = significand * 2^exponent, independent of the bit tricks under test.
-double half_value(std::uint16_t h) {
-  const int exponent = (h >> 10) & 31, fraction = h & 1023;
-  const double sign = (h & 0x8000) ? -1 : 1;
-  if (exponent == 31) return fraction ? std::nan("") : sign * std::numeric_limits<double>::infinity();
-  return sign * (exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25));
-}
-
-// Nearest FP16, ties to the even fraction, found by bisection over the ordered finite values.
-std::uint16_t nearest_half(double x) {
-  if (std::isnan(x)) return 0x7E00;
-  const std::uint16_t sign = std::signbit(x) ? 0x8000 : 0;
-  const double magnitude = std::fabs(x);
-  if (magnitude >= 65520.0) return sign | 0x7C00;
-  std::uint16_t low = 0, high = 0x7C00;  // half_value(low) <= magnitude
-  while (high - low > 1) {
-    const auto middle = static_cast<std::uint16_t>((low + high) / 2);
-    (half_value(middle) <= magnitude ? low : high) = middle;
-  }
-  if (low == 0x7BFF) return sign | low;
-  const double below = magnitude - half_value(low), above = half_value(low + 1) - magnitude;
-  if (above < below || (above == below && (low & 1))) ++low;
-  return sign | low;
-}
 
 }  // namespace
 
