@@ -133,6 +133,8 @@ void TextAssembler::statement(std::string_view code) {
   if (tokens.empty()) return;
   if (tokens[0].kind == TokenKind::word && tokens[0].text[0] == '.') {
     directive(tokens, end_column);
+  } else if (m_linear) {
+    linear_instruction(tokens, end_column);
   } else {
     packets_of(tokens, end_column);
   }
@@ -152,7 +154,11 @@ void TextAssembler::define_label(const Token& name) {
                        "rename one; in a macro add \\@ to the name", "duplicate-label"));
     return;
   }
-  m_program.labels[text] = static_cast<int>(m_program.packets.size());
+  if (m_linear) {
+    m_linear->label(text);
+  } else {
+    m_program.labels[text] = static_cast<int>(m_program.packets.size());
+  }
 }
 
 // A line's instructions: "A", "| A" (joins the packet of the line before), "[R0] | A", or a whole packet "A | B | C".
@@ -205,6 +211,16 @@ void TextAssembler::open_packet() {
 }
 
 void TextAssembler::instruction(TokenSpan tokens, int end_column) {
+  Packet& packet = m_program.packets.back();
+  auto parsed = parse_instruction(tokens, end_column, &packet);
+  if (!parsed) return;
+  check_company(*parsed, packet);
+  packet.instructions.push_back(std::move(*parsed));
+}
+
+// Without a packet the instruction gets no unit: the scheduler chooses it. nullopt when what is wrong has been
+// reported.
+std::optional<Instruction> TextAssembler::parse_instruction(TokenSpan tokens, int end_column, const Packet* packet) {
   Instruction instruction;
   std::size_t at = 0;
   if (tokens[0].is("[")) instruction.predicate = parse_predicate(tokens, at, end_column, m_context);
@@ -245,10 +261,15 @@ void TextAssembler::instruction(TokenSpan tokens, int end_column) {
       good = false;
     }
   };
-  Packet& packet = m_program.packets.back();
   bool has_unit = true;
   try {
-    assign_unit(instruction, suffix, suffix_column, packet);
+    if (packet != nullptr) {
+      assign_unit(instruction, suffix, suffix_column, *packet);
+    } else if (!suffix.empty()) {
+      throw SyntaxError(suffix_column,
+                        fmt::format("unit suffix '.{}' in .linear: the scheduler chooses the unit", suffix), "drop it",
+                        "linear-suffix");
+    }
   } catch (const UnitClash& clash) {
     report(clash);
     has_unit = clash.moved;
@@ -267,9 +288,8 @@ void TextAssembler::instruction(TokenSpan tokens, int end_column) {
     const int piece_end = i + 1 < pieces.size() ? (pieces[i].data() + pieces[i].size())->column : end_column;
     attempt([&] { instruction.operands.push_back(parse_operand(row, i, pieces[i], piece_end, m_context)); });
   }
-  if (!good || !has_unit) return;
-  check_company(instruction, packet);
-  packet.instructions.push_back(std::move(instruction));
+  if (!good || !has_unit) return std::nullopt;
+  return instruction;
 }
 
 Register TextAssembler::numbered_operand(std::uint64_t number, int column) {
@@ -325,6 +345,11 @@ void TextAssembler::finish() {
     report(SyntaxError(where.column, fmt::format(".region {} is not closed", m_program.regions[region].name),
                        "add .endregion", "region"));
   }
+  if (m_linear) {
+    m_line = m_linear->place().line;
+    report(SyntaxError(m_linear->place().column, ".linear is not closed", "add .endlinear", "linear"));
+  }
+  schedule_linear_code();
   resolve_targets();
   m_program.footer = std::move(m_comments);
   while (!m_program.footer.empty() && m_program.footer.back().empty()) m_program.footer.pop_back();

@@ -9,8 +9,9 @@
 namespace mtsim::isa {
 namespace {
 
-constexpr std::array<std::string_view, 9> k_directives = {".param", ".equ",    ".rept",      ".endr",         ".macro",
-                                                          ".endm",  ".region", ".endregion", ".scheduled_for"};
+constexpr auto k_directives = std::to_array<std::string_view>(
+    {".param", ".equ", ".rept", ".endr", ".macro", ".endm", ".if", ".else", ".endif", ".region", ".endregion",
+     ".scheduled_for", ".linear", ".endlinear", ".reg", ".trip", ".independent"});
 
 std::string text_of(TokenSpan tokens) {
   std::string text;
@@ -48,14 +49,14 @@ void TextAssembler::directive(TokenSpan tokens, int end_column) {
   } else if (word == ".SCHEDULED_FOR") {
     require_before_packets(tokens[0]);
     set_scheduled_for(rest, end_column);
-  } else if (word == ".LINEAR" || word == ".ENDLINEAR") {
-    throw SyntaxError(tokens[0].column, fmt::format("{} is not supported: there is no scheduler yet", tokens[0].text),
-                      "write packets", "not-supported");
+  } else if (linear_directive(word, tokens, end_column)) {
+    return;
   } else {
     throw SyntaxError(
         tokens[0].column,
         fmt::format("unknown directive '{}'{}", tokens[0].text, did_you_mean(tokens[0].text, k_directives)),
-        "the directives are .param, .equ, .rept, .macro, .region and .scheduled_for", "unknown-directive");
+        "the directives are .param, .equ, .rept, .macro, .if, .region, .scheduled_for and .linear",
+        "unknown-directive");
   }
 }
 
@@ -137,6 +138,7 @@ void TextAssembler::open_region(TokenSpan tokens, int end_column) {
                        "rename one; in a macro add \\@ to the name", "duplicate-region"));
   }
   const int first = static_cast<int>(m_program.packets.size());
+  if (m_linear) m_linear->open_region(m_program.regions.size());
   m_open_regions.emplace_back(m_program.regions.size(), place(tokens[0].column));
   m_program.regions.push_back({name, first, first});
 }
@@ -148,6 +150,7 @@ void TextAssembler::close_region(TokenSpan tokens) {
   }
   m_can_join = false;
   m_program.regions[m_open_regions.back().first].last = static_cast<int>(m_program.packets.size());
+  if (m_linear) m_linear->close_region(m_open_regions.back().first);
   m_open_regions.pop_back();
 }
 

@@ -64,6 +64,19 @@ std::vector<std::string> split_arguments(std::string_view text) {
   return pieces;
 }
 
+bool is_counter_name(std::string_view name) {
+  std::string_view rest = name;
+  return !take_word(rest).empty() && rest.empty() && name.find('.') == std::string_view::npos;
+}
+
+std::string to_lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
 bool is_macro_name(std::string_view name) { return !name.empty() && name[0] != '.'; }
 
 }  // namespace
@@ -106,20 +119,14 @@ void Expander::process(Range range, int depth) {
     if (!spend(line, depth > 0 ? line.text.size() : 0)) return;
     const Head head = head_of(line.text);
     const std::string word = to_upper(head.word);
-    const bool is_rept = word == ".REPT";
-    const bool is_macro = word == ".MACRO";
+    const Block* block = block_of(word);
     const bool is_call = m_macros.find(head.word) != m_macros.end();
-    if (!is_rept && !is_macro && !is_call) {
-      if (word == ".ENDR" || word == ".ENDM") {
-        m_client.report(line, SyntaxError(column_of(line.text, head.word),
-                                          fmt::format("{} without {}", head.word, word == ".ENDR" ? ".rept" : ".macro"),
-                                          "", "expansion"));
-      } else {
-        m_client.line(line);
-      }
+    if (block == nullptr && !is_call) {
+      plain_line(line, head.word, word);
       continue;
     }
     if (!head.label.empty()) m_client.line({std::string(head.label), line.number, line.origin});
+    const bool is_macro = word == ".MACRO";
     if (const auto comment = split_comment(line.text).comment; comment && !is_macro && !comment->empty()) {
       m_client.line({";" + *comment, line.number, line.origin});
     }
@@ -127,23 +134,44 @@ void Expander::process(Range range, int depth) {
       call(line, std::string(head.word), head.rest, depth);
       continue;
     }
-    const std::size_t end =
-        block_end({range.lines, i + 1, range.end}, is_rept ? ".REPT" : ".MACRO", is_rept ? ".ENDR" : ".ENDM");
+    const std::size_t end = block_end({range.lines, i + 1, range.end}, block->open, block->close);
     if (m_stopped) return;
     if (end == range.end) {
-      m_client.report(
-          line, SyntaxError(column_of(line.text, head.word),
-                            fmt::format("{} without {}", head.word, is_rept ? ".endr" : ".endm"),
-                            fmt::format("add {} behind its last line", is_rept ? ".endr" : ".endm"), "expansion"));
+      const std::string close = to_lower(block->close);
+      m_client.report(line, SyntaxError(column_of(line.text, head.word), fmt::format("{} without {}", head.word, close),
+                                        fmt::format("add {} behind its last line", close), "expansion"));
       return;  // what its body is cannot be told
     }
     const Range body{range.lines, i + 1, end};
-    if (is_rept) {
+    if (is_macro) {
+      define(line, head.rest, body);
+    } else if (word == ".REPT") {
       repeat(line, head.rest, body, depth);
     } else {
-      define(line, head.rest, body);
+      choose(line, head.rest, body, depth);
     }
     i = end;
+  }
+}
+
+const Expander::Block* Expander::block_of(std::string_view word) {
+  for (const Block& block : k_blocks) {
+    if (word == block.open) return &block;
+  }
+  return nullptr;
+}
+
+void Expander::plain_line(const SourceLine& line, std::string_view spelled, std::string_view word) {
+  std::string_view open;
+  for (const Block& block : k_blocks) {
+    if (word == block.close) open = block.open;
+  }
+  if (word == ".ELSE") open = ".IF";
+  if (open.empty()) {
+    m_client.line(line);
+  } else {
+    m_client.report(line, SyntaxError(column_of(line.text, spelled),
+                                      fmt::format("{} without {}", spelled, to_lower(open)), "", "expansion"));
   }
 }
 
@@ -158,22 +186,89 @@ std::size_t Expander::block_end(Range range, std::string_view open, std::string_
   return range.end;
 }
 
-void Expander::repeat(const SourceLine& head, std::string_view count_text, Range body, int depth) {
-  const int column = column_of(head.text, count_text);
-  if (depth >= k_max_nesting) {
-    stop(head, fmt::format(".rept and macros nest deeper than {}", k_max_nesting));
-    return;
-  }
-  std::int64_t count = 0;
+bool Expander::too_deep(const SourceLine& head, int depth) {
+  if (depth >= k_max_nesting) stop(head, fmt::format(".rept, .if and macros nest deeper than {}", k_max_nesting));
+  return depth >= k_max_nesting;
+}
+
+std::optional<std::int64_t> Expander::evaluate(const SourceLine& head, std::string_view text) {
   try {
-    count = m_client.evaluate(count_text, column);
-    if (count < 0) throw SyntaxError(column, fmt::format(".rept count {} is negative", count), "", "expansion");
+    return m_client.evaluate(text, column_of(head.text, text));
   } catch (const SyntaxError& error) {
     m_client.report(head, error);
+    return std::nullopt;
+  }
+}
+
+// .rept COUNT [, NAME]: with a name each repetition has its number, from 0, for \NAME.
+void Expander::repeat(const SourceLine& head, std::string_view signature, Range body, int depth) {
+  if (too_deep(head, depth)) return;
+  const std::size_t comma = signature.find_last_of(',');
+  const std::string_view name = comma == std::string_view::npos ? "" : trim(signature.substr(comma + 1));
+  if (comma != std::string_view::npos && !is_counter_name(name)) {
+    m_client.report(head,
+                    SyntaxError(column_of(head.text, signature), fmt::format(".rept counter '{}' is not a name", name),
+                                "write .rept COUNT, i", "expansion"));
     return;
   }
-  for (std::int64_t i = 0; i < count && !m_stopped; ++i) {
-    if (spend(head, 0)) process(body, depth + 1);
+  const auto count = evaluate(head, trim(signature.substr(0, comma)));
+  if (!count) return;
+  if (*count < 0) {
+    m_client.report(head, SyntaxError(column_of(head.text, signature),
+                                      fmt::format(".rept count {} is negative", *count), "", "expansion"));
+    return;
+  }
+  for (std::int64_t i = 0; i < *count && !m_stopped; ++i) {
+    if (!spend(head, 0)) return;
+    if (name.empty()) {
+      process(body, depth + 1);
+    } else {
+      const std::vector<SourceLine> lines = counted(body, name, i);
+      process({lines, 0, lines.size()}, depth + 1);
+    }
+  }
+}
+
+std::vector<SourceLine> Expander::counted(Range body, std::string_view name, std::int64_t value) {
+  const Substitution substitution = [&](std::string_view word) -> std::optional<std::string> {
+    if (word == name) return std::to_string(value);
+    return std::nullopt;
+  };
+  std::vector<SourceLine> lines;
+  for (std::size_t i = body.begin; i < body.end; ++i) {
+    const SourceLine& line = body.lines[i];
+    if (!spend(line, line.text.size())) break;
+    try {
+      lines.push_back({substitute(line.text, substitution), line.number, line.origin});
+    } catch (const SyntaxError& error) {
+      m_client.report(line, error);
+    }
+  }
+  return lines;
+}
+
+// .if EXPRESSION, then lines, perhaps .else and lines, .endif.
+void Expander::choose(const SourceLine& head, std::string_view condition, Range body, int depth) {
+  if (too_deep(head, depth)) return;
+  std::size_t otherwise = body.end;
+  int nesting = 0;
+  for (std::size_t i = body.begin; i < body.end; ++i) {
+    const std::string word = to_upper(head_of(body.lines[i].text).word);
+    if (word == ".IF") ++nesting;
+    if (word == ".ENDIF") --nesting;
+    if (word != ".ELSE" || nesting > 0) continue;
+    if (otherwise != body.end) {
+      m_client.report(body.lines[i], SyntaxError(1, "a second .else", "drop one", "expansion"));
+      return;
+    }
+    otherwise = i;
+  }
+  const auto value = evaluate(head, condition);
+  if (!value) return;
+  if (*value != 0) {
+    process({body.lines, body.begin, otherwise}, depth + 1);
+  } else if (otherwise != body.end) {
+    process({body.lines, otherwise + 1, body.end}, depth + 1);
   }
 }
 
@@ -197,6 +292,12 @@ void Expander::define(const SourceLine& head, std::string_view signature, Range 
     }
     macro.parameters.push_back(std::move(parameter));
   }
+  for (std::size_t i = body.begin; i < body.end; ++i) {
+    const Head inner = head_of(body.lines[i].text);
+    const std::size_t comma = inner.rest.find_last_of(',');
+    if (to_upper(inner.word) != ".REPT" || comma == std::string_view::npos) continue;
+    macro.counters.emplace(trim(inner.rest.substr(comma + 1)));
+  }
   macro.body.assign(body.lines.begin() + static_cast<std::ptrdiff_t>(body.begin),
                     body.lines.begin() + static_cast<std::ptrdiff_t>(body.end));
   m_macros.emplace(name, std::move(macro));
@@ -204,10 +305,7 @@ void Expander::define(const SourceLine& head, std::string_view signature, Range 
 
 void Expander::call(const SourceLine& head, const std::string& name, std::string_view text, int depth) {
   const Macro& macro = m_macros.find(name)->second;
-  if (depth >= k_max_nesting) {
-    stop(head, fmt::format(".rept and macros nest deeper than {} (macro '{}')", k_max_nesting, name));
-    return;
-  }
+  if (too_deep(head, depth)) return;
   const std::vector<std::string> arguments = split_arguments(text);
   if (arguments.size() != macro.parameters.size()) {
     std::string expected;
@@ -218,13 +316,22 @@ void Expander::call(const SourceLine& head, const std::string& name, std::string
                                       "", "macro"));
     return;
   }
-  const int number = m_calls++;
+  const std::string number = std::to_string(m_calls++);
+  const Substitution substitution = [&](std::string_view word) -> std::optional<std::string> {
+    if (word == "@") return number;
+    const auto it = std::find(macro.parameters.begin(), macro.parameters.end(), word);
+    if (it != macro.parameters.end()) return arguments[static_cast<std::size_t>(it - macro.parameters.begin())];
+    if (macro.counters.count(word) > 0) return std::nullopt;  // its .rept replaces it
+    const std::vector<std::string_view> known(macro.parameters.begin(), macro.parameters.end());
+    throw SyntaxError(0, fmt::format("'\\{}' is not a parameter of the macro{}", word, did_you_mean(word, known)), "",
+                      "macro");
+  };
   std::vector<SourceLine> lines;
   lines.reserve(macro.body.size());
   for (const SourceLine& line : macro.body) {
     const std::string origin = fmt::format(" (in macro {} called at line {})", name, head.number);
     try {
-      lines.push_back({substitute(line.text, macro, arguments, number), line.number, origin});
+      lines.push_back({substitute(line.text, substitution), line.number, origin});
     } catch (const SyntaxError& error) {
       m_client.report({line.text, line.number, origin}, error);
     }
@@ -232,43 +339,41 @@ void Expander::call(const SourceLine& head, const std::string& name, std::string
   process({lines, 0, lines.size()}, depth + 1);
 }
 
-// \name becomes its argument, \@ the number of the call, \() nothing; comments stay as they are.
-std::string Expander::substitute(const std::string& line, const Macro& macro, const std::vector<std::string>& arguments,
-                                 int number) {
-  const std::size_t code_size = split_comment(line).code.size();
+// \name becomes what the substitution says and \() behind it nothing; what it does not know stays, with its \(), and so
+// do comments.
+std::string Expander::substitute(const std::string& line, const Substitution& substitution) {
+  const std::string_view code = split_comment(line).code;
   std::string out;
-  for (std::size_t i = 0; i < code_size; ++i) {
-    if (line[i] != '\\') {
-      out += line[i];
+  std::size_t i = 0;
+  while (i < code.size()) {
+    if (code[i] != '\\') {
+      out += code[i++];
       continue;
     }
-    const std::string_view rest = std::string_view(line).substr(i + 1, code_size - i - 1);
-    if (rest.substr(0, 1) == "@") {
-      out += std::to_string(number);
-      i += 1;
-    } else if (rest.substr(0, 2) == "()") {
-      i += 2;
-    } else {
-      std::size_t end = 0;
+    const std::string_view rest = code.substr(i + 1);
+    std::size_t end = rest.substr(0, 1) == "@" ? 1 : 0;
+    if (end == 0) {
       while (end < rest.size() && is_word(rest[end]) && rest[end] != '.') ++end;
-      const std::string_view word = rest.substr(0, end);
-      const auto it = std::find(macro.parameters.begin(), macro.parameters.end(), word);
-      if (it == macro.parameters.end()) {
-        const std::vector<std::string_view> known(macro.parameters.begin(), macro.parameters.end());
-        throw SyntaxError(static_cast<int>(i) + 1,
-                          fmt::format("'\\{}' is not a parameter of the macro{}", word, did_you_mean(word, known)), "",
-                          "macro");
-      }
-      out += arguments[static_cast<std::size_t>(it - macro.parameters.begin())];
-      i += end;
     }
+    const std::size_t column = i + 1;
+    const bool glued = rest.substr(end, 3) == "\\()";
+    const std::size_t length = 1 + end + (glued ? 3 : 0);
+    if (end == 0 && rest.substr(0, 2) == "()") {
+      i += 3;
+      continue;
+    }
+    try {
+      const auto text = substitution(rest.substr(0, end));
+      out += text ? *text : std::string(code.substr(i, length));
+    } catch (const SyntaxError& error) {
+      throw SyntaxError(static_cast<int>(column), error.what(), error.suggestion, error.code);
+    }
+    i += length;
     if (out.size() > k_max_line_bytes) {
-      throw SyntaxError(1, fmt::format("a line of the macro expands to more than {} bytes", k_max_line_bytes), "",
-                        "macro");
+      throw SyntaxError(1, fmt::format("the line expands to more than {} bytes", k_max_line_bytes), "", "macro");
     }
   }
-  out += std::string_view(line).substr(code_size);
-  return out;
+  return out + line.substr(code.size());
 }
 
 }  // namespace mtsim::isa

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// .rept/.endr and .macro/.endm: source lines to the lines that are assembled. Internal to the assembler.
+// .rept/.endr, .macro/.endm and .if/.else/.endif: source lines to the lines that are assembled. Internal to the
+// assembler.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +33,7 @@ class Expander {
  public:
   struct Client {
     std::function<void(const SourceLine&)> line;                              // a line to assemble, in order
-    std::function<std::int64_t(std::string_view text, int column)> evaluate;  // the count of .rept; may throw
+    std::function<std::int64_t(std::string_view text, int column)> evaluate;  // of .rept and .if; may throw
     std::function<void(const SourceLine&, const SyntaxError&)> report;        // the place and what is wrong
   };
   explicit Expander(Client client) : m_client(std::move(client)) {}
@@ -42,8 +46,15 @@ class Expander {
  private:
   struct Macro {
     std::vector<std::string> parameters;
+    std::set<std::string, std::less<>> counters;  // of the .rept in its body: \name stays for them
     std::vector<SourceLine> body;
   };
+  struct Block {
+    std::string_view open, close;
+  };
+  static constexpr std::array<Block, 3> k_blocks = {{{".REPT", ".ENDR"}, {".MACRO", ".ENDM"}, {".IF", ".ENDIF"}}};
+  // The text of \word; nullopt leaves it as it stands. May throw SyntaxError.
+  using Substitution = std::function<std::optional<std::string>(std::string_view word)>;
   struct Range {  // lines [begin, end) of one text
     const std::vector<SourceLine>& lines;
     std::size_t begin, end;
@@ -51,11 +62,16 @@ class Expander {
 
   void process(Range range, int depth);
   std::size_t block_end(Range range, std::string_view open, std::string_view close);
-  void repeat(const SourceLine& head, std::string_view count, Range body, int depth);
+  void repeat(const SourceLine& head, std::string_view signature, Range body, int depth);
   void define(const SourceLine& head, std::string_view signature, Range body);
   void call(const SourceLine& head, const std::string& name, std::string_view arguments, int depth);
-  std::string substitute(const std::string& line, const Macro& macro, const std::vector<std::string>& arguments,
-                         int number);
+  void choose(const SourceLine& head, std::string_view condition, Range body, int depth);
+  void plain_line(const SourceLine& line, std::string_view spelled, std::string_view word);
+  std::vector<SourceLine> counted(Range body, std::string_view name, std::int64_t value);
+  static const Block* block_of(std::string_view word);
+  static std::string substitute(const std::string& line, const Substitution& substitution);
+  std::optional<std::int64_t> evaluate(const SourceLine& head, std::string_view text);
+  bool too_deep(const SourceLine& head, int depth);
   bool spend(const SourceLine& line, std::size_t bytes);
   void stop(const SourceLine& line, const std::string& message);
 

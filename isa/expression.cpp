@@ -26,10 +26,23 @@ class Evaluator {
   static constexpr int k_max_depth = 64;
 
   static int precedence(const Token& token) {
-    if (token.is("<<") || token.is(">>")) return 1;
-    if (token.is("+") || token.is("-")) return 2;
-    if (token.is("*") || token.is("/") || token.is("%")) return 3;
+    if (is_comparison(token)) return 1;
+    if (token.is("<<") || token.is(">>")) return 2;
+    if (token.is("+") || token.is("-")) return 3;
+    if (token.is("*") || token.is("/") || token.is("%")) return 4;
     return 0;
+  }
+
+  static bool is_comparison(const Token& token) {
+    return token.is("==") || token.is("!=") || token.is("<") || token.is("<=") || token.is(">") || token.is(">=");
+  }
+
+  static bool compare(const Token& op, std::int64_t a, std::int64_t b) {
+    if (op.is("==")) return a == b;
+    if (op.is("!=")) return a != b;
+    if (op.is("<")) return a < b;
+    if (op.is("<=")) return a <= b;
+    return op.is(">") ? a > b : a >= b;
   }
 
   int column() const { return m_at < m_tokens.size() ? m_tokens[m_at].column : m_end_column; }
@@ -44,6 +57,9 @@ class Evaluator {
   }
 
   static std::uint64_t apply(const Token& op, std::uint64_t a, std::uint64_t b) {
+    if (is_comparison(op)) {
+      return compare(op, static_cast<std::int64_t>(a), static_cast<std::int64_t>(b)) ? 1 : 0;
+    }
     if (op.is("+")) return a + b;
     if (op.is("-")) return a - b;
     if (op.is("*")) return a * b;

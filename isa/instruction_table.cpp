@@ -141,7 +141,7 @@ int Pipeline::of(const Row& r) const {
 
 int Pipeline::of(const Row& r, Register destination) const {
   const bool scalar_side =
-      (destination.file == RegisterFile::AR || destination.file == RegisterFile::OR) && destination.index >= 8;
+      (destination.file == RegisterFile::AR || destination.file == RegisterFile::OR) && destination.scalar_side();
   return is_address_arithmetic(r.id) && scalar_side ? m_scalar_address_cycles : of(r);
 }
 

@@ -16,6 +16,10 @@ int digit_value(char c) {
   return 99;
 }
 
+bool is_double_symbol(std::string_view text) {
+  return text == "<<" || text == ">>" || text == "==" || text == "!=" || text == "<=" || text == ">=";
+}
+
 std::uint64_t parse_number(std::string_view text, int column) {
   std::uint64_t base = 10;
   std::string_view digits = text;
@@ -70,7 +74,7 @@ SplitLine split_comment(std::string_view line) {
 }
 
 Tokens tokenize(std::string_view code) {
-  static constexpr std::string_view k_symbols = ",|[]()*+-/%!:=~\\";
+  static constexpr std::string_view k_symbols = ",|[]()*+-/%!:=~<>\\";
   Tokens tokens;
   std::size_t i = 0;
   while (i < code.size()) {
@@ -89,7 +93,7 @@ Tokens tokenize(std::string_view code) {
       } else {
         tokens.push_back({TokenKind::word, text, 0, column});
       }
-    } else if (code.substr(i, 2) == "<<" || code.substr(i, 2) == ">>") {
+    } else if (is_double_symbol(code.substr(i, 2))) {
       end = i + 2;
       tokens.push_back({TokenKind::symbol, code.substr(i, 2), 0, column});
     } else if (k_symbols.find(c) != std::string_view::npos) {

@@ -26,7 +26,7 @@ enum class TokenKind : std::uint8_t { word, number, symbol };
 
 struct Token {
   TokenKind kind = TokenKind::symbol;
-  std::string_view text;    // points into the line; "<<" and ">>" are one symbol each
+  std::string_view text;    // points into the line; "<<", ">>", "==", "!=", "<=" and ">=" are one symbol each
   std::uint64_t value = 0;  // of a number
   int column = 0;           // from 1
 

@@ -179,9 +179,14 @@ class OperandParser {
       return reg;
     }
     if (m_tokens[m_at].kind != TokenKind::word) return std::nullopt;
-    const auto reg = parse_register(m_tokens[m_at].text);
+    const auto reg = register_of(m_tokens[m_at].text);
     if (reg) ++m_at;
     return reg;
+  }
+
+  std::optional<Register> register_of(std::string_view word) const {
+    const auto reg = parse_register(word);
+    return reg || !m_context.named ? reg : m_context.named(word);
   }
 
   // The register is the whole operand and of the file its place asks for.
@@ -238,8 +243,9 @@ class OperandParser {
       fail_register(kind);
     }
     if (!low || m_at != m_tokens.size() || high->file != file || low->file != file) fail_kind(kind);
+    if (low->is_virtual() && high->is_virtual()) return m_context.virtual_pair(*high, *low, m_tokens[0].column);
     if (low->index % 2 != 0 || high->index != low->index + 1) {
-      const Register even{file, static_cast<std::uint8_t>(std::min(low->index, high->index) & ~1)};
+      const Register even{file, static_cast<std::uint16_t>(std::min(low->index, high->index) & ~1)};
       throw SyntaxError(m_tokens[0].column,
                         fmt::format("'{}:{}' is no register pair: an odd register and the even one below it, high:low",
                                     high->str(), low->str()),
@@ -299,7 +305,7 @@ class OperandParser {
     const TokenSpan inside = m_tokens.subspan(m_at, close - m_at);
     const int index_column = column();
     if (inside.size() == 1 && inside[0].kind == TokenKind::word) {
-      if (const auto reg = parse_register(inside[0].text)) {
+      if (const auto reg = register_of(inside[0].text)) {
         if (reg->file != RegisterFile::OR) {
           throw SyntaxError(index_column, fmt::format("an index is an immediate or an OR register, got {}", reg->str()),
                             "move it to an OR register with SMVAGA", "operand-kind");
@@ -326,7 +332,7 @@ class OperandParser {
 
   void check_side(Register reg, int at_column) const {
     const bool vector_side = (m_row.units & units::VLDST) != 0;
-    if ((reg.index < 8) == vector_side) return;
+    if (reg.is_virtual() || reg.scalar_side() != vector_side) return;  // uses tell the side of a virtual register
     const std::string_view file = k_register_file_names[static_cast<std::size_t>(reg.file)];
     throw SyntaxError(at_column,
                       fmt::format("{} is on the {} side and cannot use {}", m_row.mnemonic,
@@ -399,12 +405,12 @@ Predicate parse_predicate(TokenSpan tokens, std::size_t& at, int end_column, con
     at += 2;
   } else {
     reg = parse_register(tokens[at].text);
+    if (!reg && context.named) reg = context.named(tokens[at].text);
     ++at;
   }
   if (!reg || !next_is("]")) throw fail(start_column);
   ++at;
-  constexpr int k_predicate_registers = 7;
-  if (reg->file != RegisterFile::R || reg->index >= k_predicate_registers) {
+  if (reg->file != RegisterFile::R || (reg->index >= k_predicate_registers && !reg->is_virtual())) {
     throw SyntaxError(start_column, fmt::format("{} cannot be a predicate", reg->str()), "use one of R0..R6",
                       "predicate");
   }

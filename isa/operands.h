@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,11 @@ namespace mtsim::isa {
 struct OperandContext {
   Equates equates;                                                     // .equ
   std::function<Register(std::uint64_t number, int column)> numbered;  // %n; throws SyntaxError when there is none
+  // Names of registers in .linear code (virtual registers, .param); nullopt for a name that is none. Not set in
+  // packets.
+  std::function<std::optional<Register>(std::string_view name)> named;
+  // The pair of two virtual registers; throws SyntaxError when one of them is in another pair.
+  std::function<RegisterPair(Register high, Register low, int column)> virtual_pair;
 };
 
 /// "VR, VR, VR, VR": what the operand list of a format looks like.

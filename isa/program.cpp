@@ -7,9 +7,6 @@
 namespace mtsim::isa {
 namespace {
 
-// The operand positions that are written: the last one, except for stores, branches and SNOP.
-bool has_destination(Format format) { return !is_store(format) && format != Format::B && format != Format::N; }
-
 void add_operand_reads(const Operand& operand, std::vector<Register>& out) {
   if (const auto* reg = std::get_if<Register>(&operand)) {
     out.push_back(*reg);
@@ -71,6 +68,8 @@ std::uint64_t Program::fingerprint() const {
   }
   return hash.value();
 }
+
+bool has_destination(Format format) { return !is_store(format) && format != Format::B && format != Format::N; }
 
 std::vector<Register> reads(const Instruction& instruction) {
   std::vector<Register> out;

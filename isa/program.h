@@ -31,7 +31,7 @@ struct MemoryOperand {
 
 struct RegisterPair {  // printed high:low; low is even
   Register low;
-  Register high() const { return {low.file, static_cast<std::uint8_t>(low.index + 1)}; }
+  Register high() const { return {low.file, static_cast<std::uint16_t>(low.index + 1)}; }
   bool operator==(const RegisterPair&) const = default;
 };
 
@@ -122,6 +122,7 @@ struct Write {
   int cycles;
   bool post_modify = false;
 };
+bool has_destination(Format format);  // its last operand is written
 std::vector<Register> reads(const Instruction& instruction);
 std::vector<Write> writes(const Instruction& instruction, const Pipeline& pipeline);
 

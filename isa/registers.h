@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -19,13 +20,23 @@ inline constexpr std::array<std::string_view, k_register_files> k_register_file_
 inline constexpr int k_vector_lanes = 16;                  // 64-bit lanes of a vector register
 inline constexpr int k_vector_bytes = 8 * k_vector_lanes;  // 128
 
+// From this index on a register is virtual: named by .linear code and replaced by the scheduler; no packet of a Program
+// has one. Virtual address and offset registers of the scalar side start at the second number.
+inline constexpr int k_first_virtual = 256;
+inline constexpr int k_first_virtual_scalar_side = 32768;
+
 struct Register {
   RegisterFile file = RegisterFile::R;
-  std::uint8_t index = 0;
+  std::uint16_t index = 0;
 
-  bool operator==(const Register&) const = default;
+  auto operator<=>(const Register&) const = default;
   std::string str() const { return std::string(k_register_file_names[static_cast<int>(file)]) + std::to_string(index); }
-  /// A number unique over all files, below k_register_count.
+  constexpr bool is_virtual() const { return index >= k_first_virtual; }
+  /// Of an address or offset register: AR8-15, OR8-15.
+  constexpr bool scalar_side() const {
+    return is_virtual() ? index >= k_first_virtual_scalar_side : index >= k_registers_in_file[2] / 2;
+  }
+  /// A number unique over all files, below k_register_count; not of a virtual register.
   constexpr int flat() const {
     int base = 0;
     for (int f = 0; f < static_cast<int>(file); ++f) base += k_registers_in_file[f];
@@ -34,6 +45,9 @@ struct Register {
 };
 
 inline constexpr int k_register_count = 64 + 64 + 16 + 16 + 16;
+
+/// R0..R6 can predicate an instruction.
+inline constexpr int k_predicate_registers = 7;
 
 /// The return address lives here; a branch to it ends a microkernel.
 inline constexpr Register k_return_register{RegisterFile::R, 63};

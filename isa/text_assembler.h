@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "isa/assembler.h"
 #include "isa/expander.h"
+#include "isa/linear_reader.h"
 #include "isa/operands.h"
 
 namespace mtsim::isa {
@@ -29,6 +31,7 @@ class TextAssembler {
   void define_label(const Token& name);
   void packets_of(TokenSpan tokens, int end_column);
   void instruction(TokenSpan tokens, int end_column);
+  std::optional<Instruction> parse_instruction(TokenSpan tokens, int end_column, const Packet* packet);
   void open_packet();
   void resolve_targets();
   void finish();
@@ -44,6 +47,16 @@ class TextAssembler {
   void set_scheduled_for(TokenSpan tokens, int end_column);
   std::string set_latency(TokenSpan piece, int end_column);
   void require_before_packets(const Token& directive) const;
+
+  // linear_directives.cpp
+  bool linear_directive(std::string_view word, TokenSpan tokens, int end_column);
+  void open_linear(TokenSpan tokens);
+  void close_linear(TokenSpan tokens);
+  void declare_registers(TokenSpan tokens, int end_column);
+  void set_trip(TokenSpan tokens, int end_column);
+  void linear_instruction(TokenSpan tokens, int end_column);
+  std::optional<Register> named_register(std::string_view name) const;
+  void schedule_linear_code();
 
   void check_given_operands();
   void check_operand_count();
@@ -65,6 +78,12 @@ class TextAssembler {
   std::vector<std::pair<std::size_t, Place>> m_open_regions;  // index into Program::regions
   std::map<std::uint64_t, Register> m_numbered_used;          // every %n of the text
   std::vector<std::string> m_comments;                        // whole-line comments waiting for the next packet
+  std::optional<LinearReader> m_linear;                       // the open .linear
+  struct LinearRegion {
+    int packet;  // a packet stands for it until it is scheduled
+    LinearCode code;
+  };
+  std::vector<LinearRegion> m_linear_regions;
   int m_line = 0;
   std::string m_origin;           // of an expanded line
   bool m_header_done = false;     // a label, region or packet was seen

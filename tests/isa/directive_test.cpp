@@ -133,6 +133,3 @@ TEST_CASE(".scheduled_for sets the latencies a schedule assumes", "[isa][directi
   CHECK_THAT(errors_of(".scheduled_for VLDW\nSNOP 1"), Contains("'VLDW' is not MNEMONIC=CYCLES"));
 }
 
-TEST_CASE(".linear is refused", "[isa][directive]") {
-  CHECK_THAT(errors_of(".linear\nSNOP 1"), Contains("k.s:1:1: error: .linear is not supported"));
-}

@@ -20,9 +20,12 @@ class BenchCore {
   explicit BenchCore(HostLevel level = best_host_level()) : sm(65536), am(786432), m_executor(sm, am, level) {}
 
   RunResult run(const std::string& text, RunOptions options = {}, const isa::Pipeline& pipeline = {}) {
+    return run(isa::assemble(text, "test.s"), options, pipeline);
+  }
+
+  RunResult run(const isa::Program& program, RunOptions options = {}, const isa::Pipeline& pipeline = {}) {
     if (options.max_cycles > 100'000) options.max_cycles = 100'000;
-    const DecodedProgram program(isa::assemble(text, "test.s"), pipeline);
-    return m_executor.run(program, options);
+    return m_executor.run(DecodedProgram(program, pipeline), options);
   }
 
   RunResult run(const DecodedProgram& program) { return m_executor.run(program, {.max_cycles = 100'000}); }

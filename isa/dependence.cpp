@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isa/dependence.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "isa/memory_dependence.h"
+
+namespace mtsim::isa {
+namespace {
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+// Feeds the accesses of one register, in sequential order, and adds what orders them. A loop is fed twice: what the
+// second round finds of the first has distance 1.
+class RegisterOrder {
+ public:
+  explicit RegisterOrder(DependenceGraph& graph) : m_graph(graph) {}
+
+  struct Access {
+    int instruction;
+    int round;
+    int cycles = 0;  // until a write lands
+  };
+
+  void read(const Access& access, Register reg) {
+    State& state = m_states[reg];
+    for (const Access& write : state.writes) connect(write, access, write.cycles, DependenceKind::flow, reg);
+    state.reads.push_back(access);
+  }
+
+  // A write under a predicate leaves the older value possible.
+  void write(const Access& access, Register reg, bool kills) {
+    State& state = m_states[reg];
+    for (const Access& read : state.reads) {
+      if (read.instruction == access.instruction && read.round == access.round) continue;
+      connect(read, access, 1 - access.cycles, DependenceKind::anti, reg);
+    }
+    for (const Access& write : state.writes) {
+      connect(write, access, write.cycles + 1 - access.cycles, DependenceKind::output, reg);
+    }
+    if (kills) {
+      state.reads.clear();
+      state.writes.clear();
+    }
+    state.writes.push_back(access);
+  }
+
+ private:
+  struct State {
+    std::vector<Access> reads;   // since the last write that kills
+    std::vector<Access> writes;  // whose value may be there
+  };
+
+  void connect(const Access& from, const Access& to, int delay, DependenceKind kind, Register reg) {
+    if (from.round == 1) return;  // the first round has found it
+    if (from.instruction == to.instruction && from.round == to.round) return;
+    m_graph.add({from.instruction, to.instruction, delay, to.round - from.round, kind, reg});
+  }
+
+  DependenceGraph& m_graph;
+  std::map<Register, State> m_states;
+};
+
+}  // namespace
+
+const char* to_string(DependenceKind kind) {
+  switch (kind) {
+    case DependenceKind::flow: return "flow";
+    case DependenceKind::anti: return "anti";
+    case DependenceKind::output: return "output";
+    case DependenceKind::memory: return "memory";
+  }
+  return "?";
+}
+
+void DependenceGraph::add(const Dependence& edge) {
+  m_in[index(edge.to)].push_back(static_cast<int>(m_edges.size()));
+  m_out[index(edge.from)].push_back(static_cast<int>(m_edges.size()));
+  m_edges.push_back(edge);
+}
+
+std::optional<std::vector<int>> DependenceGraph::heights(int interval) const {
+  std::vector<int> height(m_in.size(), 0);
+  bool changed = true;
+  for (int round = 0; changed; ++round) {
+    if (round > size()) return std::nullopt;
+    changed = false;
+    for (int i = size() - 1; i >= 0; --i) {  // most edges lead forward
+      for (const int e : m_out[index(i)]) {
+        const Dependence& edge = m_edges[index(e)];
+        const int through = height[index(edge.to)] + edge.delay - interval * edge.distance;
+        if (through <= height[index(i)]) continue;
+        height[index(i)] = through;
+        changed = true;
+      }
+    }
+  }
+  return height;
+}
+
+int DependenceGraph::recurrence_bound() const {
+  int low = 1, high = 1;
+  while (!heights(high)) high *= 2;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (heights(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+DependenceGraph find_dependences(std::span<const Instruction> block, const Pipeline& pipeline,
+                                 const DependenceOptions& options) {
+  DependenceGraph graph(static_cast<int>(block.size()));
+  RegisterOrder order(graph);
+  for (int round = 0; round < (options.loop ? 2 : 1); ++round) {
+    for (int i = 0; i < graph.size() - options.untied; ++i) {
+      const Instruction& instruction = block[index(i)];
+      for (const Register reg : reads(instruction)) order.read({i, round}, reg);
+      for (const Write& write : writes(instruction, pipeline)) {
+        order.write({i, round, write.cycles}, write.reg, !instruction.predicate);
+      }
+    }
+  }
+  add_memory_dependences(block.first(block.size() - index(options.untied)), options, graph);
+  return graph;
+}
+
+}  // namespace mtsim::isa

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// .linear as text: directives, names, what is refused and where. That schedules compute the right bits is shown in
+// tests/sim/core/linear_test.cpp.
+#include "support.h"
+
+using namespace mtsim::isa;
+using Catch::Matchers::Contains;
+
+namespace {
+
+const std::string k_scale =  // y[i] = x[i] + x[i]^2, 256 bytes an iteration
+    ".param x, R10, pointer am\n.param y, R12, pointer am\n.param n, R14, count\n"
+    ".linear\n.independent\n.reg AR, px, py\n.reg VR, a0, a1, b0, b1\n.reg R, k\n"
+    "SMVAGA x, px\nSMVAGA y, py\nSADD 0, n, k\n"
+    "loop: .trip 4\n"
+    "VLDDW *px++[16], a1:a0\nVFMULAS32 a0, a0, a0, b0\nVFMULAS32 a1, a1, a1, b1\nVSTDW b1:b0, *py++[16]\n"
+    "SSUB 1, k, k\n[k] SBR loop\nSBR R63\n.endlinear\n";
+
+std::vector<std::string> warnings_of(const Program& program, const Pipeline& pipeline) {
+  std::vector<std::string> lines;
+  for (const Diagnostic& diagnostic : check(program, pipeline)) {
+    if (diagnostic.severity != Severity::note) lines.push_back(diagnostic.str());
+  }
+  return lines;
+}
+
+std::string linear_errors(const std::string& lines) { return errors_of(".linear\n" + lines + "\n.endlinear"); }
+
+}  // namespace
+
+TEST_CASE("a counted loop is pipelined: one iteration every initiation interval", "[isa][linear]") {
+  const Program program = assemble(k_scale, "k.s");
+  CHECK(warnings_of(program, {}).empty());
+  const int kernel = program.labels.at("loop.kernel");
+  int cycles = 0;
+  for (int p = kernel; cycles < 7; ++p) cycles += program.packets[static_cast<std::size_t>(p)].cycles();
+  CHECK(cycles == 7);  // one load and one store, two FMA: only SBR's delay slots bound it
+  CHECK(print(program.packets[static_cast<std::size_t>(kernel)]).find("SBR loop.kernel") != std::string::npos);
+}
+
+TEST_CASE("linear code is scheduled for the machine it is assembled for", "[isa][linear]") {
+  Pipeline machine;
+  machine.override(Mnemonic::VFMULAS32, 8);
+  machine.override(Mnemonic::VLDDW, 12);
+  machine.remove(Unit::VMAC3);
+  const Program program = assemble(k_scale, "k.s", {.operands = {}, .defines = {}, .pipeline = machine});
+  CHECK(program.scheduled_for == machine);
+  CHECK(warnings_of(program, machine).empty());
+  for (const Packet& packet : program.packets) {
+    for (const Instruction& instruction : packet.instructions) CHECK(instruction.unit != Unit::VMAC3);
+  }
+}
+
+TEST_CASE("hand packets beside linear code keep their own latencies and are refused on another machine",
+          "[isa][linear]") {
+  Pipeline machine;
+  machine.override(Mnemonic::VFMULAS32, 8);
+  const std::string hand = "VMOVI 0, VR0\nVFMULAS32.M1 VR0, VR0, VR0, VR1\nSNOP 5\nVMOV VR1, VR2\nSBR R63\nSNOP 6\n";
+  const Program program = assemble(hand + ".linear\n.reg R, a\nSMOVI24 1, a\nSBR R63\n.endlinear\n", "k.s",
+                                   {.operands = {}, .defines = {}, .pipeline = machine});
+  CHECK(program.scheduled_for == Pipeline{});
+  const auto found = warnings_of(program, machine);
+  REQUIRE_FALSE(found.empty());
+  CHECK_THAT(found[0], Contains("gets the old value"));
+}
+
+TEST_CASE(".linear says what is wrong and where", "[isa][linear]") {
+  const auto c = GENERATE(
+      std::pair{"SADD 1, R1, R1 | SADD 1, R2, R2", "k.s:2:16: error: '|' in .linear"},
+      std::pair{"SNOP 3", "k.s:2:1: error: SNOP in .linear"},
+      std::pair{"SADD.M1 1, R1, R1", "k.s:2:5: error: unit suffix '.M1' in .linear"},
+      std::pair{".reg XR, a\nSADD 1, R1, R1", "k.s:2:6: error: 'XR' is not a register file"},
+      std::pair{".reg R, R5\nSADD 1, R1, R1", "k.s:2:9: error: .reg 'R5' has the name of a register"},
+      std::pair{".reg R, a, a\nSADD 1, R1, R1", "k.s:2:12: error: .reg a is declared twice"},
+      std::pair{".reg R, a\nSADD 1, a, b", "k.s:3:12: error: unknown register 'b'"},
+      std::pair{".reg R, a, b\nSADD 1, a, b", "k.s:3:1: error: 'a' may be read before anything writes it"},
+      std::pair{".reg VR, a\nSADD 1, a, R1", "k.s:3:9: error: operand 2 of SADD must be R, got 'a'"},
+      std::pair{".trip 4\nSADD 1, R1, R1", "k.s:2:7: error: .trip stands directly behind the label"},
+      std::pair{"l: .trip 0\nSADD 1, R1, R1", "k.s:2:10: error: .trip 0, 1"},
+      std::pair{"SADD 1, R1, R1\n.independent", "k.s:3:1: error: .independent stands behind"},
+      std::pair{".linear", "k.s:2:1: error: .linear inside of the .linear of line 1"},
+      std::pair{".reg VR, a, b, c\nVLDDW *AR0, a:b\nVLDDW *AR0, a:c", "k.s:4:13: error: 'a:c' cannot be a pair"},
+      std::pair{".reg VR, a, b\nVLDDW *AR0, a:b\nVLDDW *AR0, b:a", "k.s:4:13: error: 'b:a' cannot be a pair"},
+      std::pair{".reg AR, p\n.reg VR, v\n.reg R, r\nSMVAGA R1, p\nVLDW *p, v\nSLDW *p, r",
+                "k.s:7:1: error: 'p' addresses vector and scalar memory"},
+      std::pair{"SBR nowhere", "k.s:2:1: error: unknown label 'nowhere'"});
+  CHECK_THAT(linear_errors(c.first), Contains(c.second));
+}
+
+TEST_CASE(".linear that is not closed, or has nothing in it, is refused", "[isa][linear]") {
+  CHECK_THAT(errors_of(".linear\nSADD 1, R1, R1"), Contains("k.s:1:1: error: .linear is not closed"));
+  CHECK_THAT(errors_of(".linear\n.endlinear"), Contains("k.s:2:1: error: .linear has no instructions"));
+  CHECK_THAT(errors_of(".endlinear"), Contains("k.s:1:1: error: .endlinear outside of .linear"));
+  CHECK_THAT(errors_of(".reg R, a"), Contains("k.s:1:1: error: .reg outside of .linear"));
+}
+
+TEST_CASE("more live values than registers: the error says how many and where", "[isa][linear]") {
+  std::string lines = ".rept 70, i\n.reg VR, v\\i\nVMOVI \\i, v\\i\n.endr\n.reg AR, p\nSMVAGA R10, p\n";
+  lines += ".rept 70, i\nVSTW v\\i, *p++[OR0]\n.endr\n.rept 70, i\nVSTW v\\i, *p++[OR0]\n.endr";
+  CHECK_THAT(linear_errors(lines),
+             Contains("out of registers: 70 VR registers are live at once, and 64 can hold a value"));
+}
+
+TEST_CASE(".rept counts for its body, .if chooses lines", "[isa][directive]") {
+  const std::string text =
+      ".equ WIDE, 1\n.macro both n\n.rept 2, i\nSADD.M1 \\n, R1, R2\\i\n.endr\n.endm\n"
+      ".rept 2, j\n.if \\j == WIDE\nSADD.M1 \\j*4, R1, R3\\j\n.else\nboth \\j+7\n.endif\n.endr";
+  CHECK(packets_of(text) == std::vector<std::string>{"SADD.M1 7, R1, R20", "SADD.M1 7, R1, R21", "SADD.M1 4, R1, R31"});
+  CHECK_THAT(errors_of(".if 1\nSNOP 1"), Contains("k.s:1:1: error: .if without .endif"));
+  CHECK_THAT(errors_of("SNOP 1\n.else"), Contains("k.s:2:1: error: .else without .if"));
+  CHECK_THAT(errors_of(".rept 2, 3\nSNOP 1\n.endr"), Contains(".rept counter '3' is not a name"));
+}
