@@ -34,26 +34,42 @@ TextAssembler::TextAssembler(std::string file, const AssembleOptions& options)
                     return parse_expression(tokens, column + static_cast<int>(text.size()), m_context.equates);
                   },
                   [this](const SourceLine& source, const SyntaxError& error) {
+                    m_file = source.file;
                     m_line = source.number;
                     m_origin = source.origin;
                     report(error);
-                  }}) {
+                  },
+                  [this](const std::string& path) { return included(path); }}) {
   m_program.name = std::filesystem::path(file).stem().string();
-  m_program.file = std::move(file);
+  m_program.file = m_file = std::move(file);
   m_context.equates.insert(options.defines.begin(), options.defines.end());
   m_context.numbered = [this](std::uint64_t number, int column) { return numbered_operand(number, column); };
 }
 
 Program TextAssembler::run(std::string_view text) {
   check_given_operands();
-  m_expander.run(text);
+  m_expander.run(text, m_program.file);
   finish();
   std::stable_sort(m_diagnostics.begin(), m_diagnostics.end(),
                    [](const Diagnostic& a, const Diagnostic& b) {  // what has no line comes last
-                     return static_cast<unsigned>(a.place.line) - 1 < static_cast<unsigned>(b.place.line) - 1;
+                     return std::pair(a.place.file, static_cast<unsigned>(a.place.line) - 1) <
+                            std::pair(b.place.file, static_cast<unsigned>(b.place.line) - 1);
                    });
   if (!m_diagnostics.empty()) throw IsaError(std::move(m_diagnostics));
   return std::move(m_program);
+}
+
+std::string TextAssembler::included(const std::string& path) const {
+  if (!m_options.include) {
+    throw SyntaxError(0, fmt::format("cannot include '{}': this text is not a file", path), "put the lines here",
+                      "include");
+  }
+  try {
+    return m_options.include(path);
+  } catch (const IsaError& error) {
+    const Diagnostic& why = error.diagnostics().front();
+    throw SyntaxError(0, why.message, why.suggestion, "include");
+  }
 }
 
 void TextAssembler::check_given_operands() {
@@ -82,6 +98,7 @@ void TextAssembler::report(const SyntaxError& error) {
 
 void TextAssembler::line(const SourceLine& source) {
   if (m_diagnostics.size() > k_max_diagnostics) return;
+  m_file = source.file;
   m_line = source.number;
   m_origin = source.origin;
   const SplitLine split = split_comment(source.text);
@@ -327,6 +344,7 @@ void TextAssembler::resolve_targets() {
           target->packet = it->second;
           continue;
         }
+        m_file = instruction.place.file;
         m_line = instruction.place.line;
         m_origin.clear();
         report(SyntaxError(instruction.place.column,
@@ -341,16 +359,19 @@ void TextAssembler::finish() {
   m_origin.clear();
   for (const auto& [region, where] : m_open_regions) {
     if (m_duplicate_regions.count(m_program.regions[region].name) > 0) continue;  // a second .region for .endregion
+    m_file = where.file;
     m_line = where.line;
     report(SyntaxError(where.column, fmt::format(".region {} is not closed", m_program.regions[region].name),
                        "add .endregion", "region"));
   }
   if (m_linear) {
+    m_file = m_linear->place().file;
     m_line = m_linear->place().line;
     report(SyntaxError(m_linear->place().column, ".linear is not closed", "add .endlinear", "linear"));
   }
   schedule_linear_code();
   resolve_targets();
+  m_file = m_program.file;
   m_program.footer = std::move(m_comments);
   while (!m_program.footer.empty() && m_program.footer.back().empty()) m_program.footer.pop_back();
   for (Packet& packet : m_program.packets) {
@@ -423,7 +444,9 @@ Program assemble(std::string_view text, const std::string& file, const AssembleO
 }
 
 Program assemble_file(const std::string& path, const AssembleOptions& options) {
-  return assemble(read_text_file(path), path, options);
+  AssembleOptions with_files = options;
+  if (!with_files.include) with_files.include = read_text_file;
+  return assemble(read_text_file(path), path, with_files);
 }
 
 }  // namespace mtsim::isa

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ struct AssembleOptions {
   // What .linear regions are scheduled for; hand packets say theirs with .scheduled_for.
   Pipeline pipeline;
   bool allow_assumed = false;  // the scheduler may use packet shapes not known to run on hardware
+  // The text of an .include, by its path from where `file` starts; may throw IsaError. Files on disk for assemble_file;
+  // without it, an .include is a mistake.
+  std::function<std::string(const std::string& path)> include = {};
 };
 
 /// Throws IsaError listing every problem with file:line:col. `file` is used in messages only.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "isa/diagnostic.h"
 #include "isa/instruction_table.h"
@@ -77,6 +78,17 @@ std::string to_lower(std::string_view text) {
   return lower;
 }
 
+std::vector<SourceLine> lines_of(std::string_view text, const std::string& file) {
+  if (text.substr(0, 3) == "\xEF\xBB\xBF") text.remove_prefix(3);  // a byte order mark
+  std::vector<SourceLine> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back({std::string(text.substr(0, end)), static_cast<int>(lines.size()) + 1, "", file});
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
 bool is_macro_name(std::string_view name) { return !name.empty() && name[0] != '.'; }
 
 }  // namespace
@@ -87,15 +99,31 @@ std::vector<std::string_view> Expander::macro_names() const {
   return names;
 }
 
-void Expander::run(std::string_view text) {
-  if (text.substr(0, 3) == "\xEF\xBB\xBF") text.remove_prefix(3);  // a byte order mark
-  std::vector<SourceLine> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back({std::string(text.substr(0, end)), static_cast<int>(lines.size()) + 1, ""});
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+void Expander::run(std::string_view text, const std::string& file) {
+  m_included.insert(std::filesystem::path(file).lexically_normal().generic_string());
+  const std::vector<SourceLine> lines = lines_of(text, file);
   process({lines, 0, lines.size()}, 0);
+}
+
+// .include "PATH", relative to the file it stands in; a file that is in already adds nothing.
+void Expander::include(const SourceLine& head, std::string_view path, int depth) {
+  if (too_deep(head, depth)) return;
+  if (path.size() < 3 || path.front() != '"' || path.back() != '"') {
+    m_client.report(head, SyntaxError(column_of(head.text, path), ".include takes a file name in quotes",
+                                      "write .include \"macros.inc.s\"", "include"));
+    return;
+  }
+  const std::filesystem::path folder = std::filesystem::path(head.file).parent_path();
+  const std::string file = (folder / path.substr(1, path.size() - 2)).lexically_normal().generic_string();
+  if (!m_included.insert(file).second) return;
+  std::vector<SourceLine> lines;
+  try {
+    lines = lines_of(m_client.include(file), file);
+  } catch (const SyntaxError& error) {
+    m_client.report(head, SyntaxError(column_of(head.text, path), error.what(), error.suggestion, error.code));
+    return;
+  }
+  process({lines, 0, lines.size()}, depth + 1);
 }
 
 void Expander::stop(const SourceLine& line, const std::string& message) {
@@ -121,14 +149,19 @@ void Expander::process(Range range, int depth) {
     const std::string word = to_upper(head.word);
     const Block* block = block_of(word);
     const bool is_call = m_macros.find(head.word) != m_macros.end();
+    if (word == ".INCLUDE") {
+      if (!head.label.empty()) m_client.line({std::string(head.label), line.number, line.origin, line.file});
+      include(line, head.rest, depth);
+      continue;
+    }
     if (block == nullptr && !is_call) {
       plain_line(line, head.word, word);
       continue;
     }
-    if (!head.label.empty()) m_client.line({std::string(head.label), line.number, line.origin});
+    if (!head.label.empty()) m_client.line({std::string(head.label), line.number, line.origin, line.file});
     const bool is_macro = word == ".MACRO";
     if (const auto comment = split_comment(line.text).comment; comment && !is_macro && !comment->empty()) {
-      m_client.line({";" + *comment, line.number, line.origin});
+      m_client.line({";" + *comment, line.number, line.origin, line.file});
     }
     if (is_call) {
       call(line, std::string(head.word), head.rest, depth);
@@ -239,7 +272,7 @@ std::vector<SourceLine> Expander::counted(Range body, std::string_view name, std
     const SourceLine& line = body.lines[i];
     if (!spend(line, line.text.size())) break;
     try {
-      lines.push_back({substitute(line.text, substitution), line.number, line.origin});
+      lines.push_back({substitute(line.text, substitution), line.number, line.origin, line.file});
     } catch (const SyntaxError& error) {
       m_client.report(line, error);
     }
@@ -331,9 +364,9 @@ void Expander::call(const SourceLine& head, const std::string& name, std::string
   for (const SourceLine& line : macro.body) {
     const std::string origin = fmt::format(" (in macro {} called at line {})", name, head.number);
     try {
-      lines.push_back({substitute(line.text, substitution), line.number, origin});
+      lines.push_back({substitute(line.text, substitution), line.number, origin, line.file});
     } catch (const SyntaxError& error) {
-      m_client.report({line.text, line.number, origin}, error);
+      m_client.report({line.text, line.number, origin, line.file}, error);
     }
   }
   process({lines, 0, lines.size()}, depth + 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// .rept/.endr, .macro/.endm and .if/.else/.endif: source lines to the lines that are assembled. Internal to the
-// assembler.
+// .include, .rept/.endr, .macro/.endm and .if/.else/.endif: source lines to the lines that are assembled. Internal to
+// the assembler.
 #pragma once
 
 #include <array>
@@ -21,6 +21,7 @@ struct SourceLine {
   std::string text;
   int number = 0;      // in the file; for a line of a macro, where the macro's text stands
   std::string origin;  // " (in macro M called at line 12)"; empty outside of macros
+  std::string file;
 };
 
 /// Text that expands without end stops at these bounds with an error.
@@ -35,10 +36,11 @@ class Expander {
     std::function<void(const SourceLine&)> line;                              // a line to assemble, in order
     std::function<std::int64_t(std::string_view text, int column)> evaluate;  // of .rept and .if; may throw
     std::function<void(const SourceLine&, const SyntaxError&)> report;        // the place and what is wrong
+    std::function<std::string(const std::string& file)> include;              // its text; may throw SyntaxError
   };
   explicit Expander(Client client) : m_client(std::move(client)) {}
 
-  void run(std::string_view text);
+  void run(std::string_view text, const std::string& file);
   /// Names of the macros defined so far, for suggestions.
   std::vector<std::string_view> macro_names() const;
   bool is_macro(std::string_view name) const { return m_macros.find(name) != m_macros.end(); }
@@ -61,6 +63,7 @@ class Expander {
   };
 
   void process(Range range, int depth);
+  void include(const SourceLine& head, std::string_view path, int depth);
   std::size_t block_end(Range range, std::string_view open, std::string_view close);
   void repeat(const SourceLine& head, std::string_view signature, Range body, int depth);
   void define(const SourceLine& head, std::string_view signature, Range body);
@@ -77,6 +80,7 @@ class Expander {
 
   Client m_client;
   std::map<std::string, Macro, std::less<>> m_macros;
+  std::set<std::string> m_included;
   std::int64_t m_lines = 0;
   std::int64_t m_bytes = 0;
   int m_calls = 0;  // \@

@@ -97,7 +97,7 @@ class LinearScheduler {
                                  attempt.longer, attempt.window,
                                  [this](RegisterFile file, const std::string& name) { return fresh(file, name); }});
       if (code) {
-        append_loop(block, *code, loop->label);
+        append_loop(b, *code, loop->label);
         return code->guarded ? loop->label + ".done" : "";
       }
     }
@@ -112,7 +112,11 @@ class LinearScheduler {
     return "";
   }
 
-  void append_loop(const LinearBlock& block, LoopCode& code, const std::string& label) {
+  void append_loop(std::size_t b, LoopCode& code, const std::string& label) {
+    const LinearBlock& block = m_code.blocks[b];
+    // The loop branches to its kernel now: a label that no other branch needs would look like an entry of the program.
+    std::vector<std::string>& labels = code.segments.front().labels;
+    if (code.segments.size() > 1 && !jumped_to(b)) std::erase_if(labels, [&](const auto& l) { return l == label; });
     const int base = static_cast<int>(m_segments.size());
     for (Segment& segment : code.segments) {
       for (int& successor : segment.successors) successor = successor < 0 ? k_behind : successor + base;
@@ -121,6 +125,13 @@ class LinearScheduler {
     for (const std::string& other : block.labels) {
       if (other != label) m_segments[index(base)].labels.push_back(other);
     }
+  }
+
+  bool jumped_to(std::size_t b) const {
+    for (std::size_t other = 0; other < m_code.blocks.size(); ++other) {
+      if (other != b && m_liveness.target(other) == static_cast<int>(b)) return true;
+    }
+    return false;
   }
 
   bool entered_from_outside(const LinearBlock& block) const {

@@ -26,6 +26,7 @@ class TextAssembler {
 
  private:
   // assembler.cpp: lines, packets, instructions
+  std::string included(const std::string& path) const;
   void line(const SourceLine& source);
   void statement(std::string_view code);
   void define_label(const Token& name);
@@ -62,7 +63,7 @@ class TextAssembler {
   void check_operand_count();
   void check_moved_parameters();
   void report(const SyntaxError& error);
-  Place place(int column) const { return {m_program.file, m_line, column}; }
+  Place place(int column) const { return {m_file, m_line, column}; }
   bool in_header() const { return m_program.packets.empty() && !m_header_done; }
 
   static constexpr std::size_t k_max_diagnostics = 100;
@@ -84,6 +85,7 @@ class TextAssembler {
     LinearCode code;
   };
   std::vector<LinearRegion> m_linear_regions;
+  std::string m_file;  // and line that is being read
   int m_line = 0;
   std::string m_origin;           // of an expanded line
   bool m_header_done = false;     // a label, region or packet was seen

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DROOT=<source root> -DOUTPUT=<file.cpp> -DSOURCES=<a.s|b.s|...> -P embed.cmake
-# Writes the microcode files into one C++ table, so that the command needs no files at run time.
+# Writes the microcode files into one C++ table, so that the command needs no files at run time. NAME.inc.s is what others
+# include.
 string(REPLACE "|" ";" SOURCES "${SOURCES}")
 set(rows "")
 foreach(source IN LISTS SOURCES)
-  get_filename_component(name "${source}" NAME_WE)
+  get_filename_component(name "${source}" NAME_WLE)
   file(RELATIVE_PATH path "${ROOT}" "${source}")
   file(READ "${source}" text)
   string(APPEND rows "    {\"${name}\", \"${path}\", R\"microcode(${text})microcode\"},\n")

@@ -5,6 +5,7 @@
 
 #include "isa/assembler.h"
 #include "isa/printer.h"
+#include "isa/text_file.h"
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
 #include "scenarios/files.h"
@@ -26,7 +27,7 @@ int run(const Options& options) {
   int exit_code = k_exit_done;
   for (const std::string& file : options.files) {
     const std::string text = read_text(file);
-    const std::string formatted = isa::print(isa::assemble(text, file));
+    const std::string formatted = isa::print(isa::assemble(text, file, {.include = isa::read_text_file}));
     if (options.check) {
       if (text == formatted) continue;
       fmt::print(stderr, "{}: is not formatted; mtsim fmt -i {}\n", file, file);
@@ -49,7 +50,7 @@ Command add_fmt(CLI::App& app, CommonOptions&) {
   CLI::Option* in_place = sub->add_flag("-i,--in-place", options->in_place, "Rewrite the files");
   sub->add_flag("--check", options->check, "Change nothing; exit 1 when a file is not formatted")->excludes(in_place);
   sub->footer(R"(
-.rept, .macro and .equ are expanded.
+.include, .rept, .macro and .equ are expanded.
   mtsim fmt k.s | less -S
   mtsim fmt -i kernels/gemm/*.s)");
   return {sub, [options] { return run(*options); }};

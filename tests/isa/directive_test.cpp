@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support.h"
 
+#include <map>
+
 using namespace mtsim::isa;
 using Catch::Matchers::Contains;
 
@@ -133,3 +135,50 @@ TEST_CASE(".scheduled_for sets the latencies a schedule assumes", "[isa][directi
   CHECK_THAT(errors_of(".scheduled_for VLDW\nSNOP 1"), Contains("'VLDW' is not MNEMONIC=CYCLES"));
 }
 
+namespace {
+
+/// Assembles folder/k.s with what it includes from a map of paths to texts.
+Program with_files(const std::string& text, const std::map<std::string, std::string>& files) {
+  AssembleOptions options;
+  options.include = [&files](const std::string& path) {
+    const auto found = files.find(path);
+    if (found == files.end()) throw IsaError({{Severity::fatal, {}, "cannot read '" + path + "'", "look", ""}});
+    return found->second;
+  };
+  return assemble(text, "folder/k.s", options);
+}
+
+std::string message_with_files(const std::string& text, const std::map<std::string, std::string>& files) {
+  try {
+    with_files(text, files);
+  } catch (const IsaError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE(".include takes the lines of another file, once, by a path from the file it stands in", "[isa][directive]") {
+  const std::map<std::string, std::string> files = {
+      {"shared/add.inc.s", ".include \"../shared/one.inc.s\"\n.macro add r\n SADD ONE, \\r, \\r\n.endm\n"},
+      {"shared/one.inc.s", ".equ ONE, 1\n.include \"add.inc.s\"\n"}};
+  const Program program = with_files(
+      ".include \"../shared/add.inc.s\" ; macros\n.include \"../shared/one.inc.s\"\n.include \"k.s\"\n add R3\n SBR "
+      "R63\n",
+      files);
+  REQUIRE(program.packets.size() == 2);
+  CHECK(print(program.packets[0].instructions[0]) == "SADD 1, R3, R3");
+  CHECK(program.packets[0].instructions[0].place.str() == "shared/add.inc.s:3:2");
+  CHECK(program.packets[1].instructions[0].place.str() == "folder/k.s:5:2");
+}
+
+TEST_CASE("mistakes in and of an .include say where", "[isa][directive]") {
+  CHECK_THAT(message_with_files(".include \"bad.inc.s\"\nSNOP 1", {{"folder/bad.inc.s", "\n SADDD R1"}}),
+             Contains("folder/bad.inc.s:2:2: error: unknown mnemonic 'SADDD'"));
+  CHECK_THAT(message_with_files("SNOP 1\n .include \"none.s\"", {}),
+             Contains("folder/k.s:2:11: error: cannot read 'folder/none.s'; look"));
+  CHECK_THAT(message_with_files(".include none.s", {}),
+             Contains("folder/k.s:1:10: error: .include takes a file name in quotes; write .include \"macros.inc.s\""));
+  CHECK_THAT(errors_of(".include \"a.s\"\nSNOP 1"), Contains("cannot include 'a.s': this text is not a file"));
+}

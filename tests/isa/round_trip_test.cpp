@@ -211,7 +211,15 @@ TEST_CASE("column names in another order are replaced, those of idle packets dro
   CHECK(print(assemble(once, "k.s")) == once);
 }
 
-TEST_CASE("every shipped kernel is formatted", "[isa][printer]") {
+// fmt expands these: what is written with them is laid out by hand.
+bool is_template(const std::string& text) {
+  for (const char* directive : {".include", ".macro", ".rept", ".if", ".linear"}) {
+    if (text.find(std::string("\n") + directive) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST_CASE("every shipped kernel of plain packets is formatted", "[isa][printer]") {
   const std::filesystem::path root = MTSIM_SOURCE_DIR;
   int files = 0;
   for (const char* folder : {"kernels", "scenarios"}) {
@@ -219,6 +227,7 @@ TEST_CASE("every shipped kernel is formatted", "[isa][printer]") {
       if (entry.path().extension() != ".s") continue;
       INFO(entry.path());
       const std::string text = read_text_file(entry.path());
+      if (is_template(text)) continue;
       CHECK(print(assemble(text, entry.path())) == text);
       ++files;
     }
