@@ -25,7 +25,7 @@ int run(const Options& options, const CommonOptions& common) {
   GemmRequest request = options.request;
   require_gemm_dtype(options.dtype);
   request.sequence = parse_sequence(options.variant);
-  request.tiles = kernels::parse_gemm_tiles(options.tile);
+  request.tiles = kernels::parse_gemm_tiles(options.tile, kernels::DType::f32);
   request.memo = !options.no_memo;
   request.depth = !options.depth.empty() ? parse_depth(options.depth)
                   : request.verify       ? sim::Depth::functional

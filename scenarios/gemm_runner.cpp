@@ -96,7 +96,8 @@ GemmOutcome GemmRunner::run(const GemmRequest& request) {
   GemmOutcome outcome;
   outcome.request = request;
   outcome.plan =
-      kernels::plan_gemm_f32(request.shape, request.tiles, request.sequence.dataflow, config, request.sequence.variant);
+      kernels::plan_gemm(request.shape, kernels::DType::f32, request.tiles,
+                         {.dataflow = request.sequence.dataflow, .variant = request.sequence.variant}, config);
   const sim::ClusterOptions options{.depth = request.depth, .memo = request.memo, .poison = true};
   if (m_cluster) {
     m_cluster->reset(config, options);
@@ -113,14 +114,14 @@ GemmOutcome GemmRunner::run(const GemmRequest& request) {
     m_cluster->write(operands.w, bytes_of(w));
   }
   try {
-    outcome.launch = m_cluster->launch(kernels::gemm_f32(*m_cluster, outcome.plan, operands));
+    outcome.launch = m_cluster->launch(kernels::gemm_program(*m_cluster, outcome.plan, operands));
   } catch (const sim::SimError& error) {
     throw ProgramFailed(fmt::format("gemm m={} n={} k={}: {}", m, n, k, error.what()));
   }
   if (request.verify && !outcome.launch.fault) {
     std::vector<float> y(static_cast<std::size_t>(m * n));
     m_cluster->read(operands.y, std::as_writable_bytes(std::span(y)));
-    outcome.verification = verify_gemm_f32(x, w, y, m, n, k, kernels::gemm::padded_k(k));
+    outcome.verification = verify_gemm_f32(x, w, y, m, n, k, kernels::gemm::format(kernels::DType::f32).padded_k(k));
   }
 
   outcome.latency_ms = config.milliseconds(outcome.launch.cycles);

@@ -217,7 +217,7 @@ bool Scenario::set(const std::string& key, const std::string& value) {
   } else if (key == "beside") {
     beside = value == "none" ? std::nullopt : std::optional(parse_sequence(value));
   } else if (key == "tile") {
-    tiles = kernels::parse_gemm_tiles(value);
+    tiles = kernels::parse_gemm_tiles(value, kernels::DType::f32);
   } else if (key == "dtype") {
     dtype = checked_dtype(value);
   } else if (key == "machine") {
@@ -258,7 +258,8 @@ Scenario load_scenario(const std::string& path) {
   read_word(root, "depth", scenario.depth, parse_depth);
   read_word(root, "variant", scenario.sequence, parse_sequence);
   read_word(root, "beside", scenario.beside, parse_sequence);
-  read_word(root, "tile", scenario.tiles, kernels::parse_gemm_tiles);
+  read_word(root, "tile", scenario.tiles,
+            [](const std::string& text) { return kernels::parse_gemm_tiles(text, kernels::DType::f32); });
   read_grid(root, scenario);
   read_paper(root, scenario);
   read_notes(root, scenario);

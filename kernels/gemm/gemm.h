@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Y[M,N] = X[M,K] * W[K,N] on one cluster (paper III-B2, Figs. 5 and 7; block sizes under eq. (8)).
+// Y[M,N] = X[M,K] * W[K,N] on one cluster (paper III-B2, Figs. 5 and 7; block sizes under eq. (8)), FP32 or FP16.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
+#include "kernels/dtype.h"
 #include "kernels/library.h"
 #include "sim/cluster.h"
 #include "sim/config/machine.h"
@@ -24,43 +26,77 @@ enum class GemmDataflow : std::uint8_t { automatic, large_m, small_m };
 // says how they differ); small_m has one sequence.
 enum class GemmVariant : std::uint8_t { best, paper };
 
-/// Block sizes in elements. The defaults are the paper's for FP32: M1 x N1 = 6 x 128, Mg 720, Kg 2048, K2 = N2 = 256.
-struct GemmTiles {
-  std::int64_t mg = 720;   // rows of X in GSM
-  std::int64_t kg = 2048;  // columns of X in GSM
-  std::int64_t k2 = 256;   // k-step: columns of X2 in SM, rows of W2 in AM
-  std::int64_t n2 = 256;   // columns of W2 and Y2 in AM
+/// Where the sums of an FP16 GEMM are FP16 and where FP32; those of an FP32 GEMM are FP32 throughout.
+enum class GemmSums : std::uint8_t {
+  promoted,  // registers FP16 for k_promote products, AM FP32, DDR between k-blocks FP16
+  f16,       // FP16 everywhere
+  f32        // registers FP16 for k_promote products, AM FP32, DDR between k-blocks FP32
 };
 
+struct GemmChoice {
+  GemmDataflow dataflow = GemmDataflow::automatic;
+  GemmVariant variant = GemmVariant::best;
+  GemmSums sums = GemmSums::promoted;
+};
+
+/// Block sizes in elements. The defaults are the paper's for FP32; for FP16, of which it prints none, those that are
+/// fastest in the simulated machine (docs/architects.md).
+struct GemmTiles {
+  std::int64_t mg = 720;       // rows of X in GSM
+  std::int64_t kg = 2048;      // columns of X in GSM
+  std::int64_t k2 = 256;       // k-step: columns of X2 in SM, rows of W2 in AM
+  std::int64_t n2 = 256;       // columns of W2 and Y2 in AM
+  std::int64_t k_promote = 0;  // FP16: products summed in FP16 before the sum is added in FP32; FP32 has no use for it
+
+  static GemmTiles of(DType dtype);
+};
+
+// M1 x N1, what the microkernel computes at a time.
 inline constexpr std::int64_t k_gemm_m1 = 6;
-inline constexpr std::int64_t k_gemm_n1 = 128;
+constexpr std::int64_t gemm_n1(DType dtype) { return dtype == DType::f32 ? 128 : 256; }
 
 struct GemmPlan {  // what a call will do: resolved dataflow and tiles, and the memory they take
   GemmShape shape;
+  DType dtype = DType::f32;
   GemmDataflow dataflow = GemmDataflow::large_m;
   GemmVariant variant = GemmVariant::best;
+  GemmSums sums = GemmSums::f32;
   GemmTiles tiles;
-  std::int64_t m2 = 0;  // rows of one core in SM/AM
-  std::int64_t y_buffers =
-      0;  // Y2 in AM: large_m three, or more where that keeps all of a block's Y2 there; small_m one
+  std::int64_t m2 = 0;           // rows of one core in SM/AM
+  std::int64_t y_buffers = 0;    // tiles of Y2 in AM that hold sums
+  std::int64_t y_transfers = 0;  // tiles of Y2 in AM that hold FP16 on its way from or to DDR; none: the sums move
+  bool y_stays = false;          // all Y2 of a block of rows stay in AM until they are complete
   std::int64_t sm_bytes = 0, am_bytes = 0, gsm_bytes = 0;
+  std::int64_t scratch_bytes = 0;  // DDR: FP32 sums between k-blocks
+
+  /// Elements of the sums in AM: those of the operands unless FP16 is promoted.
+  DType sum_type() const { return sums == GemmSums::f16 ? DType::f16 : DType::f32; }
+  /// Elements of Y in DDR between k-blocks.
+  DType between_type() const { return sums == GemmSums::f32 ? DType::f32 : dtype; }
 };
 
-/// "mg=720,k2=128" over the defaults; unknown key or non-positive value: KernelError.
-GemmTiles parse_gemm_tiles(const std::string& text);
+/// "mg=720,k2=128" over the defaults of `dtype`; unknown key or non-positive value: KernelError.
+GemmTiles parse_gemm_tiles(const std::string& text, DType dtype);
 
 /// Resolves dataflow and checks eqs. (4)-(8) and the DMA channels. Throws KernelError that names the equation and the
 /// bytes, or the channels: needed, available.
-GemmPlan plan_gemm_f32(const GemmShape& shape, const GemmTiles& tiles, GemmDataflow dataflow,
-                       const sim::MachineConfig& machine, GemmVariant variant = GemmVariant::best);
+GemmPlan plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles, const GemmChoice& choice,
+                   const sim::MachineConfig& machine);
 
-struct GemmOperands {  // row-major FP32 in cluster DDR
+/// What the arithmetic of a plan can do to an element, whatever the operands: |Y - X W| <= relative * (|X| |W|) +
+/// absolute, as long as no FP16 sum overflows. Derived in gemm_error.cpp.
+struct GemmErrorBound {
+  double relative = 0, absolute = 0;
+};
+GemmErrorBound gemm_error_bound(const GemmPlan& plan);
+
+struct GemmOperands {  // row-major, of the plan's dtype, in cluster DDR
   sim::Pointer x;      // [m, k]
   sim::Pointer w;      // [k, n]
   sim::Pointer y;      // [m, n], written
 };
 
 /// The DSP program of the plan; launch it on all cores of `cluster`.
-sim::DspProgram gemm_f32(sim::Cluster& cluster, const GemmPlan& plan, const GemmOperands& operands);
+sim::DspProgram gemm_program(sim::Cluster& cluster, const GemmPlan& plan, const GemmOperands& operands);
 
 }  // namespace mtsim::kernels

@@ -25,6 +25,12 @@
 //   end    the last Y2 leaves when it is complete.
 //          Here each strip of it leaves as soon as it is done.
 // The paper does not say how the next block's Xg comes in; both variants stream it as above.
+//
+// FP16 with FP32 sums. Where all Y2 of a block stay in AM, each is narrowed where it lies when it is complete, and
+// leaves from there. Else there is one tile of sums and two of FP16: while a round computes, the FP16 that the k-blocks
+// before left in DDR comes into one of them and the last round's goes out of the other; at the round's end the sums are
+// added to what came in, and narrowed (GemmSums::promoted). Or three tiles of FP32 sums move as in Fig. 7
+// (GemmSums::f32).
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -46,28 +52,30 @@ struct Step {
   std::int64_t m = 0, k = 0, n = 0, s = 0;
 };
 
-class LargeM {
+class LargeM : CoreProgram {
  public:
-  LargeM(sim::Dsp& dsp, const GemmPlan& plan, const GemmOperands& operands, const Kernels& kernels, sim::Pointer gsm)
-      : m_dsp(dsp),
-        m_shape(plan.shape),
-        m_tiles(plan.tiles),
-        m_operands(operands),
-        m_kernels(kernels),
+  LargeM(sim::Dsp& dsp, const GemmPlan& plan, const GemmOperands& operands, const Kernels& kernels,
+         const Scratch& scratch)
+      : CoreProgram(dsp, plan, operands, kernels),
         m_paper(plan.variant == GemmVariant::paper),
+        m_stays(plan.y_stays),
         m_cores(dsp.group_size()),
-        m_y(plan.y_buffers) {
+        m_scratch(scratch.sums),
+        m_sums(plan.y_buffers),
+        m_transfers(plan.y_transfers) {
     m_m_blocks = ceil_div(m_shape.m, m_tiles.mg);
     m_k_blocks = ceil_div(m_shape.k, m_tiles.kg);
     m_rounds = ceil_div(m_shape.n, m_tiles.n2);
-    m_row_bytes = m_tiles.k2 * k_f32_bytes;
-    m_column_bytes = m_tiles.n2 * k_f32_bytes;
-    m_chunk_bytes = plan.m2 * m_row_bytes;
-    m_chunks = gsm + dsp.thread_id() * ceil_div(m_tiles.kg, m_tiles.k2) * m_chunk_bytes;
+    m_x_pitch = m_tiles.k2 * m_bytes;
+    m_w_pitch = m_tiles.n2 * m_bytes;
+    m_sums_pitch = m_tiles.n2 * m_sum_bytes;
+    m_chunk_bytes = plan.m2 * m_x_pitch;
+    m_chunks = scratch.gsm + dsp.thread_id() * ceil_div(m_tiles.kg, m_tiles.k2) * m_chunk_bytes;
     const std::int64_t rows = round_up(plan.m2, k_gemm_m1);
-    for (auto& x : m_x) x = dsp.scalar_malloc(rows * m_row_bytes);
-    for (auto& w : m_w) w = dsp.vector_malloc(m_tiles.k2 * m_column_bytes);
-    for (auto& y : m_y) y = dsp.vector_malloc(rows * m_column_bytes);
+    for (auto& x : m_x) x = dsp.scalar_malloc(rows * m_x_pitch);
+    for (auto& w : m_w) w = dsp.vector_malloc(m_tiles.k2 * m_w_pitch);
+    for (auto& sums : m_sums) sums = dsp.vector_malloc(rows * m_sums_pitch);
+    for (auto& y : m_transfers) y = dsp.vector_malloc(rows * m_w_pitch);
     for (int i = 0; i < Channels::k_strips; ++i) m_leaving[i].channel = Channels::k_first_strip + i;
   }
 
@@ -100,7 +108,7 @@ class LargeM {
       if (next.s == 0) m_last = m_now;
       m_now = next;
     }
-    if (m_paper) move_rows(*m_last, 0, rows(*m_last), m_y_out, false);
+    if (m_paper) move_rows(tile_of(*m_last, false), 0, rows(*m_last), m_y_out, false);
     wait(m_y_out);
     for (Transfer& strip : m_leaving) wait(strip);
   }
@@ -159,10 +167,9 @@ class LargeM {
     };
     while (has_place()) {
       if (rows(m_chunk) > 0) {
-        const sim::Pointer source = m_operands.x + (first_row(m_chunk) * m_shape.k + first_k(m_chunk)) * k_f32_bytes;
-        const std::int64_t bytes = k_of_step(m_chunk) * k_f32_bytes;
-        m_dsp.raw_dma_p2p(source, {rows(m_chunk), bytes, m_shape.k * k_f32_bytes - bytes}, chunk(m_chunk),
-                          {rows(m_chunk), bytes, m_row_bytes - bytes}, k_next_block + static_cast<int>(m_chunk.s),
+        const std::int64_t count = rows(m_chunk), bytes = k_of_step(m_chunk) * m_bytes;
+        m_dsp.raw_dma_p2p(x_at(first_row(m_chunk), first_k(m_chunk)), rows_of(count, bytes, m_shape.k * m_bytes),
+                          chunk(m_chunk), rows_of(count, bytes, m_x_pitch), k_next_block + static_cast<int>(m_chunk.s),
                           chunk_channel(m_loaded_chunks));
       }
       ++m_loaded_chunks;
@@ -188,7 +195,8 @@ class LargeM {
       ++m_waited_chunks;
     }
     if (rows(at) == 0) return;
-    const sim::Rows shape{rows(at), k_of_step(at) * k_f32_bytes, m_row_bytes - k_of_step(at) * k_f32_bytes};
+    zero_x_pad(m_x[buffer], m_x_pitch, rows(at), k_of_step(at));
+    const sim::Rows shape = rows_of(rows(at), k_of_step(at) * m_bytes, m_x_pitch);
     m_x_channel = m_dsp.dma_p2p(chunk(at), shape, m_x[buffer], shape);
   }
 
@@ -196,21 +204,47 @@ class LargeM {
 
   // --- W: broadcast one step ahead.
   int broadcast_w(const Step& at, std::int64_t buffer) {
-    const std::int64_t bytes = columns(at) * k_f32_bytes;
-    const sim::Pointer source = m_operands.w + (first_k(at) * m_shape.n + at.n * m_tiles.n2) * k_f32_bytes;
-    return m_dsp.dma_broadcast(source, {k_of_step(at), bytes, m_shape.n * k_f32_bytes - bytes}, m_w[buffer],
-                               {k_of_step(at), bytes, m_column_bytes - bytes}, 0);
+    zero_w_pad(m_w[buffer], m_w_pitch, k_of_step(at));
+    const std::int64_t bytes = columns(at) * m_bytes;
+    return m_dsp.dma_broadcast(w_at(first_k(at), at.n * m_tiles.n2), rows_of(k_of_step(at), bytes, m_shape.n * m_bytes),
+                               m_w[buffer], rows_of(k_of_step(at), bytes, m_w_pitch), 0);
   }
 
   // --- Y: buffers in turn. What stays in AM from one k-block to the next needs no transfers between them. The paper's
   // sequence keeps one or two rounds: their Y2 would have to come in while it still goes out.
-  bool stays() const { return m_rounds <= (m_paper ? 2 : std::ssize(m_y)); }
-  sim::Pointer y_buffer(const Step& at) const {
-    const std::int64_t blocks = stays() ? at.m : at.m * m_k_blocks + at.k;
-    return m_y[(blocks * m_rounds + at.n) % std::ssize(m_y)];
+  bool last_k_block(const Step& at) const { return at.k == m_k_blocks - 1; }
+  /// Rounds so far, counting those of later k-blocks only if Y2 does not stay.
+  std::int64_t turn(const Step& at) const { return (m_stays ? at.m : at.m * m_k_blocks + at.k) * m_rounds + at.n; }
+  sim::Pointer sums(const Step& at) const { return m_sums[turn(at) % std::ssize(m_sums)]; }
+  bool comes_in(const Step& at) const { return !done(at) && at.k > 0 && !m_stays; }
+  bool goes_out(const Step& at) const { return last_k_block(at) || !m_stays; }
+  /// Whether a round ends with FP16 made of its FP32 sums.
+  bool ends_narrow(const Step& at) const { return narrows() && (last_k_block(at) || !m_transfers.empty()); }
+
+  /// A round's Y2 in AM as it moves.
+  struct Tile {
+    sim::Pointer am;
+    std::int64_t am_pitch = 0;
+    sim::Pointer ddr;
+    std::int64_t ddr_pitch = 0;
+    std::int64_t bytes = 0;  // of a row
+  };
+  /// FP16: in a tile of its own, or at the start of each row of the sums.
+  NarrowTile narrow_tile(const Step& at) const {
+    if (m_transfers.empty()) return {sums(at), m_sums_pitch, false};
+    return {m_transfers[turn(at) % std::ssize(m_transfers)], m_w_pitch, at.k > 0};
   }
-  bool comes_in(const Step& at) const { return !done(at) && at.k > 0 && !stays(); }
-  bool goes_out(const Step& at) const { return at.k == m_k_blocks - 1 || !stays(); }
+  Tile tile_of(const Step& at, bool in) const {
+    const std::int64_t column = at.n * m_tiles.n2;
+    const bool sums_move = narrows() && m_transfers.empty() && (in || !last_k_block(at));
+    if (sums_move) {  // FP32 in the order of the microkernel, whole N1
+      const std::int64_t pitch = round_up(m_shape.n, m_format.n1) * m_sum_bytes;
+      return {sums(at), m_sums_pitch, m_scratch + first_row(at) * pitch + column * m_sum_bytes, pitch,
+              round_up(columns(at), m_format.n1) * m_sum_bytes};
+    }
+    const NarrowTile y = narrows() ? narrow_tile(at) : NarrowTile{sums(at), m_sums_pitch};
+    return {y.y, y.y_pitch, y_at(first_row(at), column), m_shape.n * m_bytes, columns(at) * m_bytes};
+  }
 
   struct Transfer {
     int channel = 0;
@@ -221,14 +255,12 @@ class LargeM {
     transfer.in_flight = false;
   }
   /// Moves rows [first, last) of a round's Y2.
-  void move_rows(const Step& at, std::int64_t first, std::int64_t last, Transfer& transfer, bool in) {
+  void move_rows(const Tile& tile, std::int64_t first, std::int64_t last, Transfer& transfer, bool in) {
     if (first >= last) return;
     wait(transfer);
-    const std::int64_t bytes = columns(at) * k_f32_bytes;
-    const sim::Pointer ddr = m_operands.y + ((first_row(at) + first) * m_shape.n + at.n * m_tiles.n2) * k_f32_bytes;
-    const sim::Rows ddr_rows{last - first, bytes, m_shape.n * k_f32_bytes - bytes};
-    const sim::Pointer am = y_buffer(at) + first * m_column_bytes;
-    const sim::Rows am_rows{last - first, bytes, m_column_bytes - bytes};
+    const sim::Pointer am = tile.am + first * tile.am_pitch, ddr = tile.ddr + first * tile.ddr_pitch;
+    const sim::Rows am_rows = rows_of(last - first, tile.bytes, tile.am_pitch),
+                    ddr_rows = rows_of(last - first, tile.bytes, tile.ddr_pitch);
     if (in)
       m_dsp.raw_dma_p2p(ddr, ddr_rows, am, am_rows, k_next_round, transfer.channel);
     else
@@ -236,14 +268,19 @@ class LargeM {
     transfer.in_flight = true;
   }
 
-  /// Fig. 7: each k-step moves one of `steps` tiles of the next round's Y2 in and of the last round's Y2 out.
+  /// Fig. 7: each k-step moves one of `steps` tiles of the next round's Y2 in and of the last round's Y2 out. What is
+  /// merged at the end of this round comes in during it, complete before its last step.
   void move_y() {
-    const auto tile = [&](const Step& at, Transfer& transfer, bool in) {
-      const auto row = [&](std::int64_t step) { return rows(at) * step / steps(m_now); };
-      move_rows(at, row(m_now.s), row(m_now.s + 1), transfer, in);
+    const auto move = [&](const Step& at, std::int64_t parts, Transfer& transfer, bool in) {
+      const auto row = [&](std::int64_t step) { return rows(at) * std::min(step, parts) / parts; };
+      move_rows(tile_of(at, in), row(m_now.s), row(m_now.s + 1), transfer, in);
     };
-    if (const Step next = next_round(m_now); comes_in(next)) tile(next, m_y_in, true);
-    if (m_last && goes_out(*m_last)) tile(*m_last, m_y_out, false);
+    if (!m_transfers.empty()) {
+      if (comes_in(m_now)) move(m_now, std::max<std::int64_t>(1, steps(m_now) - 1), m_y_in, true);
+    } else if (const Step next = next_round(m_now); comes_in(next)) {
+      move(next, steps(m_now), m_y_in, true);
+    }
+    if (m_last && goes_out(*m_last)) move(*m_last, steps(m_now), m_y_out, false);
   }
 
   /// `between` runs before each strip; with `leave` each strip goes to DDR as soon as it is done.
@@ -251,33 +288,36 @@ class LargeM {
   void multiply(std::int64_t buffer, bool leave, const Between& between) {
     const Step& now = m_now;
     if (rows(now) == 0) return;
-    const CoreTile tile{m_x[buffer],    m_w[buffer], y_buffer(now), m_row_bytes,    m_column_bytes,
-                        m_column_bytes, rows(now),   columns(now),  k_of_step(now), now.k > 0 || now.s > 0};
-    zero_k_pad(m_dsp, m_kernels, tile);
+    const bool fresh = now.s == 0 && (now.k == 0 || !m_transfers.empty());
+    const CoreTile tile{m_x[buffer],  m_w[buffer], sums(now),    m_x_pitch,      m_w_pitch,
+                        m_sums_pitch, rows(now),   columns(now), k_of_step(now), !fresh};
+    const bool narrow = now.s == steps(now) - 1 && ends_narrow(now);
     for (std::int64_t strip = 0; strip < tile.strips(); ++strip) {
       between();
-      multiply_strip(m_dsp, m_kernels, tile, strip);
+      multiply_strip(tile, strip);
+      if (narrow) {
+        wait(m_y_in);  // in flight only if the round has a single step
+        narrow_strip(tile, narrow_tile(now), strip);
+      }
       if (leave)
-        move_rows(now, strip * k_gemm_m1, std::min(tile.rows, (strip + 1) * k_gemm_m1),
+        move_rows(tile_of(now, false), strip * k_gemm_m1, std::min(tile.rows, (strip + 1) * k_gemm_m1),
                   m_leaving[strip % m_leaving.size()], false);
     }
   }
 
-  sim::Dsp& m_dsp;
-  const GemmShape m_shape;
-  const GemmTiles m_tiles;
-  const GemmOperands m_operands;
-  const Kernels m_kernels;
-  const bool m_paper;
+  const bool m_paper, m_stays;
   const std::int64_t m_cores;
   std::int64_t m_m_blocks = 0, m_k_blocks = 0, m_rounds = 0;
-  std::int64_t m_row_bytes = 0;     // pitch of X2 and of a chunk
-  std::int64_t m_column_bytes = 0;  // pitch of W2 and Y2
+  std::int64_t m_x_pitch = 0;  // of X2 and of a chunk
+  std::int64_t m_w_pitch = 0;  // of W2 and of Y2 in FP16 tiles of its own
+  std::int64_t m_sums_pitch = 0;
   std::int64_t m_chunk_bytes = 0;
-  sim::Pointer m_chunks;            // GSM: this core's rows of Xg, chunk after chunk
-  std::array<sim::Pointer, 2> m_x;  // SM
-  std::array<sim::Pointer, 2> m_w;  // AM
-  std::vector<sim::Pointer> m_y;    // AM
+  sim::Pointer m_chunks;                  // GSM: this core's rows of Xg, chunk after chunk
+  std::array<sim::Pointer, 2> m_x;        // SM
+  std::array<sim::Pointer, 2> m_w;        // AM
+  sim::Pointer m_scratch;                 // DDR: FP32 sums between k-blocks
+  std::vector<sim::Pointer> m_sums;       // AM
+  std::vector<sim::Pointer> m_transfers;  // AM: FP16, if the sums do not move themselves
   int m_x_channel = 0, m_w_channel = 0;
   Transfer m_y_in{Channels::k_y_in}, m_y_out{Channels::k_y_out};
   std::array<Transfer, Channels::k_strips> m_leaving;  // strips of the very last step
@@ -291,8 +331,8 @@ class LargeM {
 }  // namespace
 
 void run_large_m(sim::Dsp& dsp, const GemmPlan& plan, const GemmOperands& operands, const Kernels& kernels,
-                 sim::Pointer gsm) {
-  LargeM(dsp, plan, operands, kernels, gsm).run();
+                 const Scratch& scratch) {
+  LargeM(dsp, plan, operands, kernels, scratch).run();
 }
 
 }  // namespace mtsim::kernels::gemm

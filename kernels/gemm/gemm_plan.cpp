@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Block sizes and dataflow of a GEMM: eqs. (4)-(8) of the paper in real bytes, padding included.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <string_view>
-#include <utility>
+#include <vector>
 
 #include "isa/diagnostic.h"
 #include "kernels/gemm/gemm_program.h"
@@ -15,11 +15,11 @@ namespace mtsim::kernels {
 namespace {
 
 using gemm::ceil_div;
-using gemm::k_f32_bytes;
-using gemm::padded_k;
+using gemm::Format;
 using gemm::round_up;
 
-constexpr std::int64_t k_y_buffers = 3;  // coming in, being computed, going out (Fig. 7)
+constexpr std::int64_t k_y_buffers = 3;    // coming in, being computed, going out (Fig. 7)
+constexpr std::int64_t k_stay_rounds = 2;  // so few rounds leave no time to move Y2 out and in again
 
 std::string text(const GemmShape& shape) { return fmt::format("gemm m={} n={} k={}", shape.m, shape.n, shape.k); }
 
@@ -46,18 +46,27 @@ std::string shrink(std::string_view tile, std::int64_t largest, std::int64_t sma
   return fmt::format("no {} fits, shrink {}", tile, otherwise);
 }
 
-std::int64_t even_floor(std::int64_t value) { return value / 2 * 2; }
+std::int64_t floor_to(std::int64_t value, std::int64_t unit) { return value / unit * unit; }
 
-void check_tiles(const GemmShape& shape, const GemmTiles& tiles) {
+void check_tiles(const GemmShape& shape, const GemmTiles& tiles, const Format& format, GemmSums sums) {
   if (shape.m < 1 || shape.n < 1 || shape.k < 1) {
     throw KernelError(fmt::format("{}: every dimension must be at least 1", text(shape)));
   }
-  if (tiles.k2 < 4 || tiles.k2 % 2 != 0) {
+  const auto check_k = [&](std::string_view name, std::int64_t value) {
+    if (value >= format.k_least && value % format.k_unit == 0) return;
     throw KernelError(
-        fmt::format("{}: k2={} must be even and at least 4: the microkernel takes pairs of k", text(shape), tiles.k2));
+        fmt::format("{}: {}={} must be a multiple of {} and at least {}: the {} microkernel takes {} k at a time",
+                    text(shape), name, value, format.k_unit, format.k_least, to_string(format.dtype), format.k_unit));
+  };
+  check_k("k2", tiles.k2);
+  if (format.dtype == DType::f16 && sums != GemmSums::f16) {
+    check_k("k_promote", tiles.k_promote);
+    if (tiles.k_promote < 2 * format.k_least)
+      throw KernelError(
+          fmt::format("{}: k_promote={} must be at least {}", text(shape), tiles.k_promote, 2 * format.k_least));
   }
-  if (tiles.n2 < k_gemm_n1 || tiles.n2 % k_gemm_n1 != 0) {
-    throw KernelError(fmt::format("{}: n2={} must be a multiple of N1 = {}", text(shape), tiles.n2, k_gemm_n1));
+  if (tiles.n2 < format.n1 || tiles.n2 % format.n1 != 0) {
+    throw KernelError(fmt::format("{}: n2={} must be a multiple of N1 = {}", text(shape), tiles.n2, format.n1));
   }
   if (tiles.mg < 1 || tiles.kg < 1) {
     throw KernelError(fmt::format("{}: mg={} and kg={} must be positive", text(shape), tiles.mg, tiles.kg));
@@ -70,98 +79,139 @@ void check_channels(const GemmShape& shape, std::string_view dataflow, int neede
                                 text(shape), dataflow, needed, machine.dma.channels));
 }
 
-GemmPlan plan_large_m(const GemmShape& shape, GemmTiles tiles, const sim::MachineConfig& machine, GemmVariant variant) {
+/// "3 * 4 B * M2 * N2", for the formulas of eqs. (5) and (7).
+std::string term(std::int64_t count, std::int64_t bytes, std::string_view sizes) {
+  return count == 1 ? fmt::format("{} B * {}", bytes, sizes) : fmt::format("{} * {} B * {}", count, bytes, sizes);
+}
+
+/// What large_m keeps of Y2 in AM when W2 twice leaves `free` bytes.
+void choose_y_buffers(GemmPlan& plan, std::int64_t rounds, std::int64_t sums_tile, std::int64_t free) {
+  const bool narrows = plan.sum_type() != plan.dtype;
+  plan.y_buffers = k_y_buffers;
+  if (narrows && rounds <= k_stay_rounds) {
+    plan.y_buffers = k_stay_rounds;
+  } else if (narrows && plan.sums == GemmSums::promoted) {
+    plan.y_buffers = 1;
+    plan.y_transfers = 2;
+  }
+  if (plan.variant == GemmVariant::best && rounds > plan.y_buffers && rounds * sums_tile <= free) {
+    plan.y_buffers = rounds;
+    plan.y_transfers = 0;
+  }
+  const std::int64_t kept = plan.variant == GemmVariant::paper ? k_stay_rounds : plan.y_buffers;
+  plan.y_stays = plan.y_transfers == 0 && rounds <= kept;
+}
+
+GemmPlan plan_large_m(GemmPlan plan, const sim::MachineConfig& machine) {
+  const GemmShape& shape = plan.shape;
+  GemmTiles& tiles = plan.tiles;
+  const Format format = gemm::format(plan.dtype);
+  const std::int64_t b = format.bytes, sum_b = bytes_of(plan.sum_type());
   check_channels(shape, "large-M", gemm::LargeMChannels::k_needed, machine);
   const std::int64_t cores = machine.cluster.cores;
   const bool one_k_block = tiles.kg >= shape.k;
   tiles.mg = std::min(tiles.mg, shape.m);
-  tiles.k2 = std::min(tiles.k2, padded_k(shape.k));
-  tiles.n2 = std::min(tiles.n2, round_up(shape.n, k_gemm_n1));
+  tiles.k2 = std::min(tiles.k2, format.padded_k(shape.k));
+  tiles.n2 = std::min(tiles.n2, round_up(shape.n, format.n1));
   if (one_k_block) tiles.kg = round_up(shape.k, tiles.k2);
   if (tiles.kg % tiles.k2 != 0) {
     throw KernelError(fmt::format("{}: kg={} must be a multiple of k2={}", text(shape), tiles.kg, tiles.k2));
   }
 
-  GemmPlan plan{shape, GemmDataflow::large_m, variant, tiles};
+  plan.dataflow = GemmDataflow::large_m;
   plan.m2 = ceil_div(tiles.mg, cores);
   const std::int64_t rows = round_up(plan.m2, k_gemm_m1);  // of a core in SM and AM
   const auto m2 = fmt::format("M2={} ({} rows on {} cores, padded to {})", rows, tiles.mg, cores, k_gemm_m1);
 
   // One X2, one W2 and one Y2 at least, eqs. (4) and (5); then the buffers that overlap transfers with computing, (6)
   // and (7).
-  const std::int64_t x2 = k_f32_bytes * rows * tiles.k2;
-  const std::int64_t w2 = k_f32_bytes * tiles.k2 * tiles.n2;
-  const std::int64_t y2 = k_f32_bytes * rows * tiles.n2;
+  const std::int64_t x2 = b * rows * tiles.k2;
+  const std::int64_t w2 = b * tiles.k2 * tiles.n2;
+  const std::int64_t sums2 = sum_b * rows * tiles.n2;
   const std::int64_t sm = machine.core.sm_bytes, am = machine.core.am_bytes;
+  const std::int64_t rounds = ceil_div(shape.n, tiles.n2);
+  choose_y_buffers(plan, rounds, sums2, am - 2 * w2);
+  const std::int64_t y_column = rows * (plan.y_buffers * sum_b + plan.y_transfers * b);  // bytes in AM a column of Y
   plan.sm_bytes = 2 * x2;
-  plan.am_bytes = 2 * w2 + k_y_buffers * y2;
-  plan.gsm_bytes = k_f32_bytes * cores * plan.m2 * tiles.kg;
-  const std::string less_k2 = shrink("k2", even_floor(sm / (2 * k_f32_bytes * rows)), 4, "mg");
-  check(shape, {"(4)", fmt::format("4 B * M2 * K2 with {}, K2={}", m2, tiles.k2), "SM", x2, sm, less_k2});
-  check(shape,
-        {"(6)", fmt::format("2 * 4 B * M2 * K2 with {}, K2={}", m2, tiles.k2), "SM", plan.sm_bytes, sm, less_k2});
-  const std::int64_t am_column = k_f32_bytes * (2 * tiles.k2 + 3 * rows);
-  const std::string less_n2 = shrink("n2", am / am_column / k_gemm_n1 * k_gemm_n1, k_gemm_n1, "k2 or mg");
+  plan.am_bytes = 2 * w2 + y_column * tiles.n2;
+  plan.gsm_bytes = b * cores * plan.m2 * tiles.kg;
+  const std::string less_k2 = shrink("k2", floor_to(sm / (2 * b * rows), format.k_unit), format.k_least, "mg");
+  const auto x_sizes = fmt::format("M2 * K2 with {}, K2={}", m2, tiles.k2);
+  check(shape, {"(4)", term(1, b, x_sizes), "SM", x2, sm, less_k2});
+  check(shape, {"(6)", term(2, b, x_sizes), "SM", plan.sm_bytes, sm, less_k2});
+  const std::int64_t am_column = 2 * b * tiles.k2 + y_column;
+  const std::string less_n2 = shrink("n2", floor_to(am / am_column, format.n1), format.n1, "k2 or mg");
   const auto w_and_y = fmt::format("{}, K2={}, N2={}", m2, tiles.k2, tiles.n2);
-  check(shape, {"(5)", fmt::format("4 B * K2 * N2 + 4 B * M2 * N2 with {}", w_and_y), "AM", w2 + y2, am, less_n2});
-  // Eq. (7) has 4 B * N more for a bias row; this operator has none.
-  check(shape, {"(7)", fmt::format("2 * 4 B * K2 * N2 + 3 * 4 B * M2 * N2 with {}", w_and_y), "AM", plan.am_bytes, am,
-                less_n2});
-  plan.y_buffers = k_y_buffers;
-  if (const std::int64_t rounds = ceil_div(shape.n, tiles.n2);
-      variant == GemmVariant::best && 2 * w2 + rounds * y2 <= am && rounds > k_y_buffers) {
-    plan.y_buffers = rounds;
-    plan.am_bytes = 2 * w2 + rounds * y2;
-  }
+  check(shape, {"(5)", fmt::format("{} + {} with {}", term(1, b, "K2 * N2"), term(1, sum_b, "M2 * N2"), w_and_y), "AM",
+                w2 + sums2, am, less_n2});
+  // Eq. (7) has a bias row more; this operator has none.
+  const std::string transfers = plan.y_transfers > 0 ? " + " + term(plan.y_transfers, b, "M2 * N2") : "";
+  check(shape, {"(7)",
+                fmt::format("{} + {}{} with {}", term(2, b, "K2 * N2"), term(plan.y_buffers, sum_b, "M2 * N2"),
+                            transfers, w_and_y),
+                "AM", plan.am_bytes, am, less_n2});
   const std::int64_t gsm = machine.cluster.gsm_bytes;
-  check(shape, {"(8)",
-                fmt::format("4 B * Kg * Mg with Kg={}, Mg={} ({} cores of {} rows)", tiles.kg, cores * plan.m2, cores,
-                            plan.m2),
-                "GSM", plan.gsm_bytes, gsm,
-                shrink("kg", gsm / (k_f32_bytes * cores * plan.m2) / tiles.k2 * tiles.k2, tiles.k2, "mg")});
+  check(shape,
+        {"(8)",
+         fmt::format("{} with Kg={}, Mg={} ({} cores of {} rows)", term(1, b, "Kg * Mg"), tiles.kg, cores * plan.m2,
+                     cores, plan.m2),
+         "GSM", plan.gsm_bytes, gsm, shrink("kg", floor_to(gsm / (b * cores * plan.m2), tiles.k2), tiles.k2, "mg")});
+  if (plan.between_type() != plan.dtype && !plan.y_stays && tiles.kg < shape.k)
+    plan.scratch_bytes = sum_b * shape.m * round_up(shape.n, format.n1);
   return plan;
 }
 
-GemmPlan plan_small_m(const GemmShape& shape, GemmTiles tiles, const sim::MachineConfig& machine) {
+GemmPlan plan_small_m(GemmPlan plan, const sim::MachineConfig& machine) {
+  const GemmShape& shape = plan.shape;
+  GemmTiles& tiles = plan.tiles;
+  const Format format = gemm::format(plan.dtype);
+  const std::int64_t b = format.bytes, sum_b = bytes_of(plan.sum_type());
   check_channels(shape, "small-M", gemm::SmallMChannels::k_needed, machine);
   const std::int64_t cores = machine.cluster.cores;
-  const std::int64_t share = ceil_div(ceil_div(shape.n, k_gemm_n1), cores) * k_gemm_n1;  // columns of one core at most
+  const std::int64_t share = ceil_div(ceil_div(shape.n, format.n1), cores) * format.n1;  // columns of one core at most
   tiles.mg = shape.m;
-  tiles.k2 = std::min(tiles.k2, padded_k(shape.k));
+  tiles.k2 = std::min(tiles.k2, format.padded_k(shape.k));
   tiles.n2 = std::min(tiles.n2, share);
 
-  GemmPlan plan{shape, GemmDataflow::small_m, GemmVariant::best, tiles};
+  plan.dataflow = GemmDataflow::small_m;
+  plan.variant = GemmVariant::best;
   plan.m2 = shape.m;
   plan.y_buffers = 1;
+  plan.y_stays = true;
   const std::int64_t rows = round_up(shape.m, k_gemm_m1);
   const std::int64_t sm = machine.core.sm_bytes, am = machine.core.am_bytes;
   const auto m2 = fmt::format("M2={} ({} rows padded to {})", rows, shape.m, k_gemm_m1);
 
   // X in SM: all of K if that fits, else two buffers of as many columns as fit.
-  const std::int64_t all_k = (ceil_div(shape.k, tiles.k2) - 1) * tiles.k2 + padded_k((shape.k - 1) % tiles.k2 + 1);
-  const std::int64_t whole_x = k_f32_bytes * rows * all_k;
+  const std::int64_t all_k =
+      (ceil_div(shape.k, tiles.k2) - 1) * tiles.k2 + format.padded_k((shape.k - 1) % tiles.k2 + 1);
+  const std::int64_t whole_x = b * rows * all_k;
   if (whole_x <= sm) {
-    plan.tiles.kg = shape.k;
+    tiles.kg = shape.k;
     plan.sm_bytes = whole_x;
   } else {
-    const std::int64_t x2 = k_f32_bytes * rows * tiles.k2;
+    const std::int64_t x2 = b * rows * tiles.k2;
     const std::string advice =
-        shrink("k2", even_floor(sm / (2 * k_f32_bytes * rows)), 4, "m, or use the large-M dataflow");
-    check(shape, {"(4)", fmt::format("4 B * M2 * K2 with {}, K2={}", m2, tiles.k2), "SM", x2, sm, advice});
-    check(shape, {"(6)", fmt::format("2 * 4 B * M2 * K2 with {}, K2={}", m2, tiles.k2), "SM", 2 * x2, sm, advice});
-    plan.tiles.kg = sm / (2 * x2) * tiles.k2;
-    plan.sm_bytes = 2 * k_f32_bytes * rows * plan.tiles.kg;
+        shrink("k2", floor_to(sm / (2 * b * rows), format.k_unit), format.k_least, "m, or use the large-M dataflow");
+    const auto x_sizes = fmt::format("M2 * K2 with {}, K2={}", m2, tiles.k2);
+    check(shape, {"(4)", term(1, b, x_sizes), "SM", x2, sm, advice});
+    check(shape, {"(6)", term(2, b, x_sizes), "SM", 2 * x2, sm, advice});
+    tiles.kg = sm / (2 * x2) * tiles.k2;
+    plan.sm_bytes = 2 * b * rows * tiles.kg;
   }
 
   // W2 twice in AM, beside it as much of the core's share of Y as fits, in whole tiles.
-  const std::int64_t w2 = k_f32_bytes * tiles.k2 * tiles.n2;
-  const std::int64_t y_tile = k_f32_bytes * rows * k_gemm_n1;
-  const std::int64_t am_column = k_f32_bytes * (2 * tiles.k2 + rows);
-  const std::string advice = shrink("n2", am / am_column / k_gemm_n1 * k_gemm_n1, k_gemm_n1, "k2");
+  const std::int64_t w2 = b * tiles.k2 * tiles.n2;
+  const std::int64_t y_tile = sum_b * rows * format.n1;
+  const std::int64_t am_column = 2 * b * tiles.k2 + sum_b * rows;
+  const std::string advice = shrink("n2", floor_to(am / am_column, format.n1), format.n1, "k2");
   const auto w_and_y = fmt::format("{}, K2={}, N2={}", m2, tiles.k2, tiles.n2);
-  const std::int64_t y2 = y_tile * tiles.n2 / k_gemm_n1;
-  check(shape, {"(5)", fmt::format("4 B * K2 * N2 + 4 B * M2 * N2 with {}", w_and_y), "AM", w2 + y2, am, advice});
-  check(shape, {"(7)", fmt::format("2 * 4 B * K2 * N2 + 4 B * M2 * N2 (Y2 written once: one buffer) with {}", w_and_y),
+  const std::int64_t y2 = y_tile * tiles.n2 / format.n1;
+  check(shape, {"(5)", fmt::format("{} + {} with {}", term(1, b, "K2 * N2"), term(1, sum_b, "M2 * N2"), w_and_y), "AM",
+                w2 + y2, am, advice});
+  check(shape, {"(7)",
+                fmt::format("{} + {} (Y2 written once: one buffer) with {}", term(2, b, "K2 * N2"),
+                            term(1, sum_b, "M2 * N2"), w_and_y),
                 "AM", 2 * w2 + y2, am, advice});
   plan.am_bytes = 2 * w2 + gemm::split_small_m(plan, machine).block_tiles * y_tile;
   return plan;
@@ -170,18 +220,18 @@ GemmPlan plan_small_m(const GemmShape& shape, GemmTiles tiles, const sim::Machin
 /// Padded microkernel calls of the busiest core in one k-step of all of Y. Both dataflows read each byte of W equally
 /// often per block of rows and their k-steps are alike, so the calls decide: small M pads columns to 24 x 128, large M
 /// rows to 24 x 6.
-std::int64_t calls_large_m(const GemmShape& shape, const GemmTiles& tiles, std::int64_t cores) {
+std::int64_t calls_large_m(const GemmPlan& plan, std::int64_t cores) {
   const auto strips = [&](std::int64_t rows) { return ceil_div(ceil_div(rows, cores), k_gemm_m1); };
-  const std::int64_t full = shape.m / tiles.mg, tail = shape.m % tiles.mg;
-  return (full * strips(tiles.mg) + (tail > 0 ? strips(tail) : 0)) * ceil_div(shape.n, k_gemm_n1);
+  const std::int64_t full = plan.shape.m / plan.tiles.mg, tail = plan.shape.m % plan.tiles.mg;
+  return (full * strips(plan.tiles.mg) + (tail > 0 ? strips(tail) : 0)) * ceil_div(plan.shape.n, gemm_n1(plan.dtype));
 }
-std::int64_t calls_small_m(const GemmShape& shape, std::int64_t cores) {
-  return ceil_div(shape.m, k_gemm_m1) * ceil_div(ceil_div(shape.n, k_gemm_n1), cores);
+std::int64_t calls_small_m(const GemmPlan& plan, std::int64_t cores) {
+  return ceil_div(plan.shape.m, k_gemm_m1) * ceil_div(ceil_div(plan.shape.n, gemm_n1(plan.dtype)), cores);
 }
 
-bool small_m_fits(const GemmShape& shape, const GemmTiles& tiles, const sim::MachineConfig& machine) {
+bool small_m_fits(const GemmPlan& plan, const sim::MachineConfig& machine) {
   try {
-    plan_small_m(shape, tiles, machine);
+    plan_small_m(plan, machine);
     return true;
   } catch (const KernelError&) {
     return false;
@@ -194,12 +244,13 @@ namespace gemm {
 
 SmallMSplit split_small_m(const GemmPlan& plan, const sim::MachineConfig& machine) {
   const GemmTiles& tiles = plan.tiles;
+  const Format format = gemm::format(plan.dtype);
   const std::int64_t rows = round_up(plan.shape.m, k_gemm_m1);
   SmallMSplit split;
-  split.tiles = ceil_div(plan.shape.n, k_gemm_n1);
+  split.tiles = ceil_div(plan.shape.n, format.n1);
   const std::int64_t share = ceil_div(split.tiles, machine.cluster.cores);
-  const std::int64_t free = machine.core.am_bytes - 2 * k_f32_bytes * tiles.k2 * tiles.n2;
-  split.block_tiles = std::min(share, free / (k_f32_bytes * rows * k_gemm_n1));
+  const std::int64_t free = machine.core.am_bytes - 2 * format.bytes * tiles.k2 * tiles.n2;
+  split.block_tiles = std::min(share, free / (bytes_of(plan.sum_type()) * rows * format.n1));
   split.column_blocks = ceil_div(share, split.block_tiles);
   split.x_blocks = ceil_div(plan.shape.k, tiles.kg);
   split.x_buffers = split.x_blocks == 1 ? 1 : 2;
@@ -209,15 +260,22 @@ SmallMSplit split_small_m(const GemmPlan& plan, const sim::MachineConfig& machin
 
 }  // namespace gemm
 
-GemmTiles parse_gemm_tiles(const std::string& text) {
-  GemmTiles tiles;
+GemmTiles GemmTiles::of(DType dtype) {
+  if (dtype == DType::f16) return {.mg = 1440, .kg = 2048, .k2 = 256, .n2 = 512, .k_promote = 128};
+  return {};
+}
+
+GemmTiles parse_gemm_tiles(const std::string& text, DType dtype) {
+  GemmTiles tiles = GemmTiles::of(dtype);
   struct Key {
     std::string_view name;
     std::int64_t* value;
   };
-  const std::array keys{Key{"mg", &tiles.mg}, Key{"kg", &tiles.kg}, Key{"k2", &tiles.k2}, Key{"n2", &tiles.n2}};
-  static constexpr std::array<std::string_view, 4> k_names{"mg", "kg", "k2", "n2"};
-  std::array<bool, keys.size()> given{};
+  std::vector<Key> keys{{"mg", &tiles.mg}, {"kg", &tiles.kg}, {"k2", &tiles.k2}, {"n2", &tiles.n2}};
+  if (dtype == DType::f16) keys.push_back({"k_promote", &tiles.k_promote});
+  std::vector<std::string_view> known;
+  for (const Key& key : keys) known.push_back(key.name);
+  std::vector<bool> given(keys.size());
   std::string_view rest = text;
   for (bool more = !text.empty(); more;) {
     const std::size_t comma = rest.find(',');
@@ -227,11 +285,12 @@ GemmTiles parse_gemm_tiles(const std::string& text) {
     const std::string_view name = item.substr(0, item.find('='));
     const auto key = std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return k.name == name; });
     if (key == keys.end()) {
-      throw KernelError(fmt::format("tile '{}': unknown key '{}'; known: mg, kg, k2, n2{}", text, name,
-                                    isa::did_you_mean(name, k_names)));
+      throw KernelError(fmt::format("tile '{}': unknown key '{}'; known: {}{}", text, name, fmt::join(known, ", "),
+                                    isa::did_you_mean(name, known)));
     }
-    if (std::exchange(given[static_cast<std::size_t>(key - keys.begin())], true))
+    if (given[static_cast<std::size_t>(key - keys.begin())])
       throw KernelError(fmt::format("tile '{}': {} is given twice; keep one", text, name));
+    given[static_cast<std::size_t>(key - keys.begin())] = true;
     const std::string_view digits = item.substr(std::min(item.size(), name.size() + 1));
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
@@ -244,17 +303,18 @@ GemmTiles parse_gemm_tiles(const std::string& text) {
   return tiles;
 }
 
-GemmPlan plan_gemm_f32(const GemmShape& shape, const GemmTiles& tiles, GemmDataflow dataflow,
-                       const sim::MachineConfig& machine, GemmVariant variant) {
-  check_tiles(shape, tiles);
+GemmPlan plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles, const GemmChoice& choice,
+                   const sim::MachineConfig& machine) {
+  const GemmSums sums = dtype == DType::f32 ? GemmSums::f32 : choice.sums;
+  check_tiles(shape, tiles, gemm::format(dtype), sums);
+  const GemmPlan plan{.shape = shape, .dtype = dtype, .variant = choice.variant, .sums = sums, .tiles = tiles};
+  GemmDataflow dataflow = choice.dataflow;
   if (dataflow == GemmDataflow::automatic) {
     const std::int64_t cores = machine.cluster.cores;
-    const bool small =
-        calls_small_m(shape, cores) < calls_large_m(shape, tiles, cores) && small_m_fits(shape, tiles, machine);
+    const bool small = calls_small_m(plan, cores) < calls_large_m(plan, cores) && small_m_fits(plan, machine);
     dataflow = small ? GemmDataflow::small_m : GemmDataflow::large_m;
   }
-  return dataflow == GemmDataflow::small_m ? plan_small_m(shape, tiles, machine)
-                                           : plan_large_m(shape, tiles, machine, variant);
+  return dataflow == GemmDataflow::small_m ? plan_small_m(plan, machine) : plan_large_m(plan, machine);
 }
 
 }  // namespace mtsim::kernels

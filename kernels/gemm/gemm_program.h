@@ -10,58 +10,126 @@
 
 namespace mtsim::kernels::gemm {
 
-inline constexpr std::int64_t k_f32_bytes = 4;
-
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
-/// What the microkernel takes: even and at least 4.
-constexpr std::int64_t padded_k(std::int64_t k) { return k < 4 ? 4 : round_up(k, 2); }
+
+/// What the microkernel of an element type takes.
+struct Format {
+  DType dtype;
+  std::int64_t bytes;    // of an element
+  std::int64_t n1;       // columns of Y1
+  std::int64_t k_unit;   // K1 is a multiple of it
+  std::int64_t k_least;  // and at least this
+
+  constexpr std::int64_t padded_k(std::int64_t k) const { return k < k_least ? k_least : round_up(k, k_unit); }
+};
+constexpr Format format(DType dtype) {
+  return dtype == DType::f32 ? Format{dtype, 4, gemm_n1(dtype), 2, 4} : Format{dtype, 2, gemm_n1(dtype), 4, 8};
+}
 
 // DMA channels of a core. What the device library gives out (X, W) stays below the first channel of each dataflow's own
 // numbering; the machine needs all of them.
+inline constexpr int k_first_own_channel = 4;
 struct LargeMChannels {
-  static constexpr int k_y_in = 4, k_y_out = 5, k_first_strip = 6, k_strips = 4;
+  static constexpr int k_y_in = k_first_own_channel, k_y_out = 5, k_first_strip = 6, k_strips = 4;
   static constexpr int k_first_chunk = 8, k_chunks = 8;  // strips leave when no chunk is in flight any more
   static constexpr int k_needed = k_first_chunk + k_chunks;
 };
 struct SmallMChannels {
-  static constexpr int k_first_w = 4, k_ws = 2, k_first_y = k_first_w + k_ws, k_ys = 8;
+  static constexpr int k_first_w = k_first_own_channel, k_ws = 2, k_first_y = k_first_w + k_ws, k_ys = 8;
   static constexpr int k_needed = k_first_y + k_ys;
 };
 
 /// The microcode of one GEMM, decoded for the cluster's machine.
 struct Kernels {
-  sim::Kernel accumulate;      // Y1 += X1 * W1
-  sim::Kernel write_only;      // Y1 = X1 * W1
+  sim::Kernel accumulate;      // sums += X1 * W1
+  sim::Kernel write_only;      // sums = X1 * W1
+  sim::Kernel narrow;          // FP16 Y1 = FP32 sums
+  sim::Kernel merge;           // FP16 Y1 = Y1 + FP32 sums
   sim::Kernel zero_sm_column;  // pad of X behind the last k
   sim::Kernel zero_am;         // pad of W behind the last k
 };
 
-/// X2 [rows, k] * W2 [k, columns] (+)= Y2 [rows, columns], all in this core's SM and AM, buffers padded to whole
-/// microkernel tiles: rows to 6, columns to 128, k to padded_k(k). Pitches in bytes.
+/// X2 [rows, k] * W2 [k, columns] (+)= sums [rows, columns], all in this core's SM and AM, buffers padded to whole
+/// microkernel tiles: rows to 6, columns to N1, k to padded_k(k). Pitches in bytes.
 struct CoreTile {
-  sim::Pointer x, w, y;
-  std::int64_t x_pitch = 0, w_pitch = 0, y_pitch = 0;
+  sim::Pointer x, w, sums;
+  std::int64_t x_pitch = 0, w_pitch = 0, sums_pitch = 0;
   std::int64_t rows = 0, columns = 0, k = 0;
   bool accumulate = false;
 
   std::int64_t strips() const { return ceil_div(rows, k_gemm_m1); }
 };
 
-/// Sets what X2 and W2 hold behind the last k to zero. Both: with zeros on one side only, an inf on the other gives
-/// NaN.
-void zero_k_pad(sim::Dsp& dsp, const Kernels& kernels, const CoreTile& tile);
+/// Where the FP16 of a tile of FP32 sums goes: a row of it may lie at the start of the row of sums it comes from.
+struct NarrowTile {
+  sim::Pointer y;
+  std::int64_t y_pitch = 0;
+  bool merge = false;  // with the FP16 that is there
+};
 
-/// Rows [6 strip, 6 strip + 6) of Y2.
-void multiply_strip(sim::Dsp& dsp, const Kernels& kernels, const CoreTile& tile, std::int64_t strip);
+/// One core's part of a GEMM: operands, sizes and the steps both dataflows take.
+class CoreProgram {
+ protected:
+  CoreProgram(sim::Dsp& dsp, const GemmPlan& plan, const GemmOperands& operands, const Kernels& kernels)
+      : m_dsp(dsp),
+        m_shape(plan.shape),
+        m_tiles(plan.tiles),
+        m_format(format(plan.dtype)),
+        m_bytes(m_format.bytes),
+        m_sum_bytes(bytes_of(plan.sum_type())),
+        m_k_call(plan.sums == GemmSums::f16 || plan.dtype == DType::f32 ? plan.tiles.k2 : plan.tiles.k_promote),
+        m_operands(operands),
+        m_kernels(kernels) {}
+
+  bool narrows() const { return m_sum_bytes != m_bytes; }
+
+  sim::Pointer x_at(std::int64_t row, std::int64_t k) const { return m_operands.x + (row * m_shape.k + k) * m_bytes; }
+  sim::Pointer w_at(std::int64_t k, std::int64_t column) const {
+    return m_operands.w + (k * m_shape.n + column) * m_bytes;
+  }
+  sim::Pointer y_at(std::int64_t row, std::int64_t column) const {
+    return m_operands.y + (row * m_shape.n + column) * m_bytes;
+  }
+  /// `count` rows of `bytes` in memory whose rows are `pitch` apart.
+  static sim::Rows rows_of(std::int64_t count, std::int64_t bytes, std::int64_t pitch) {
+    return {count, bytes, pitch - bytes};
+  }
+
+  /// Sets to zero what X2 [rows, k] and W2 [k, *] hold behind the last k, before their transfers start: X shares its
+  /// last 8 bytes with them. Both: with zeros on one side only, an inf on the other gives NaN.
+  void zero_x_pad(sim::Pointer x, std::int64_t pitch, std::int64_t rows, std::int64_t k);
+  void zero_w_pad(sim::Pointer w, std::int64_t pitch, std::int64_t k);
+
+  /// Rows [6 strip, 6 strip + 6) of the sums.
+  void multiply_strip(const CoreTile& tile, std::int64_t strip);
+  /// The same rows of the sums as FP16.
+  void narrow_strip(const CoreTile& tile, const NarrowTile& narrow, std::int64_t strip);
+
+  sim::Dsp& m_dsp;
+  const GemmShape m_shape;
+  const GemmTiles m_tiles;
+  const Format m_format;
+  const std::int64_t m_bytes;      // of an element of X, W and Y
+  const std::int64_t m_sum_bytes;  // of a sum in AM
+  const std::int64_t m_k_call;     // most k of one microkernel call
+  const GemmOperands m_operands;
+  const Kernels m_kernels;
+};
+
+/// What a plan takes beyond its operands.
+struct Scratch {
+  sim::Pointer gsm;   // blocks of X (large_m)
+  sim::Pointer sums;  // DDR: FP32 sums between k-blocks (large_m, GemmSums::f32), rows padded to N1
+};
 
 void run_large_m(sim::Dsp& dsp, const GemmPlan& plan, const GemmOperands& operands, const Kernels& kernels,
-                 sim::Pointer gsm);
+                 const Scratch& scratch);
 void run_small_m(sim::Dsp& dsp, const GemmPlan& plan, const GemmOperands& operands, const Kernels& kernels);
 
 /// How small_m splits its work; derived from a plan whose tiles.kg is the columns of X that SM holds at a time.
 struct SmallMSplit {
-  std::int64_t tiles = 0;          // column tiles of 128 in Y
+  std::int64_t tiles = 0;          // column tiles of N1 in Y
   std::int64_t block_tiles = 0;    // of one core that fit AM at a time
   std::int64_t column_blocks = 0;  // passes over K for that
   std::int64_t x_blocks = 0;       // of kg columns in one pass

@@ -24,23 +24,18 @@ struct Step {
   std::int64_t block = 0, x = 0, s = 0, n = 0;
 };
 
-class SmallM {
+class SmallM : CoreProgram {
  public:
   SmallM(sim::Dsp& dsp, const GemmPlan& plan, const GemmOperands& operands, const Kernels& kernels)
-      : m_dsp(dsp),
-        m_shape(plan.shape),
-        m_tiles(plan.tiles),
-        m_split(split_small_m(plan, dsp.machine())),
-        m_operands(operands),
-        m_kernels(kernels) {
+      : CoreProgram(dsp, plan, operands, kernels), m_split(split_small_m(plan, dsp.machine())) {
     m_first_tile = m_split.first_tile(dsp.thread_id(), dsp.group_size());
     m_end_tile = m_split.first_tile(dsp.thread_id() + 1, dsp.group_size());
-    m_w_pitch = m_tiles.n2 * k_f32_bytes;
-    m_y_pitch = m_split.block_tiles * k_gemm_n1 * k_f32_bytes;
+    m_w_pitch = m_tiles.n2 * m_bytes;
+    m_sums_pitch = m_split.block_tiles * m_format.n1 * m_sum_bytes;
     const std::int64_t rows = round_up(m_shape.m, k_gemm_m1);
     for (std::int64_t i = 0; i < m_split.x_buffers; ++i) m_x[i] = dsp.scalar_malloc(rows * m_split.x_pitch);
     for (auto& w : m_w) w = dsp.vector_malloc(m_tiles.k2 * m_w_pitch);
-    m_y = dsp.vector_malloc(rows * m_y_pitch);
+    m_sums = dsp.vector_malloc(rows * m_sums_pitch);
   }
 
   void run() {
@@ -59,7 +54,7 @@ class SmallM {
             load_w(after(now), (i + 1) % 2);
             m_dsp.dma_wait(Channels::k_first_w + static_cast<int>(i % 2));
             multiply(now, i % 2);
-            if (x == m_split.x_blocks - 1 && s == steps(x) - 1) store_y(now);
+            if (last_step(now)) store_y(now);
           }
         }
       }
@@ -74,13 +69,14 @@ class SmallM {
   std::int64_t k_of_step(const Step& at) const { return std::min(m_tiles.k2, k_of_x(at.x) - at.s * m_tiles.k2); }
   /// Columns [first, end) of this core in a column block.
   std::int64_t first_column(std::int64_t block) const {
-    return std::min(m_end_tile, m_first_tile + block * m_split.block_tiles) * k_gemm_n1;
+    return std::min(m_end_tile, m_first_tile + block * m_split.block_tiles) * m_format.n1;
   }
   std::int64_t end_column(std::int64_t block) const { return std::min(first_column(block + 1), m_shape.n); }
   std::int64_t rounds(std::int64_t block) const {
     return ceil_div(std::max<std::int64_t>(end_column(block) - first_column(block), 0), m_tiles.n2);
   }
   std::int64_t column(const Step& at) const { return first_column(at.block) + at.n * m_tiles.n2; }
+  bool last_step(const Step& at) const { return at.x == m_split.x_blocks - 1 && at.s == steps(at.x) - 1; }
   std::int64_t columns(const Step& at) const { return std::min(m_tiles.n2, end_column(at.block) - column(at)); }
 
   /// The next step of this core; block == column_blocks when there is none.
@@ -111,44 +107,47 @@ class SmallM {
     m_x_buffer = number % 2;
   }
   int broadcast_x(std::int64_t x, std::int64_t buffer) {
-    const std::int64_t bytes = k_of_x(x) * k_f32_bytes;
-    return m_dsp.dma_broadcast(m_operands.x + x * m_tiles.kg * k_f32_bytes,
-                               {m_shape.m, bytes, m_shape.k * k_f32_bytes - bytes}, m_x[buffer],
-                               {m_shape.m, bytes, m_split.x_pitch - bytes}, 0);
+    const std::int64_t k = k_of_x(x), last_step = (steps(x) - 1) * m_tiles.k2;
+    zero_x_pad(m_x[buffer] + last_step * m_bytes, m_split.x_pitch, m_shape.m, k - last_step);
+    return m_dsp.dma_broadcast(x_at(0, x * m_tiles.kg), rows_of(m_shape.m, k * m_bytes, m_shape.k * m_bytes),
+                               m_x[buffer], rows_of(m_shape.m, k * m_bytes, m_split.x_pitch), 0);
   }
 
   // --- W.
   void load_w(const Step& at, std::int64_t buffer) {
     if (at.block == m_split.column_blocks || rounds(at.block) == 0) return;
     const std::int64_t k = at.x * m_tiles.kg + at.s * m_tiles.k2;
-    const std::int64_t bytes = columns(at) * k_f32_bytes;
-    m_dsp.raw_dma_p2p(m_operands.w + (k * m_shape.n + column(at)) * k_f32_bytes,
-                      {k_of_step(at), bytes, m_shape.n * k_f32_bytes - bytes}, m_w[buffer],
-                      {k_of_step(at), bytes, m_w_pitch - bytes}, k_w, Channels::k_first_w + static_cast<int>(buffer));
+    const std::int64_t bytes = columns(at) * m_bytes;
+    zero_w_pad(m_w[buffer], m_w_pitch, k_of_step(at));
+    m_dsp.raw_dma_p2p(w_at(k, column(at)), rows_of(k_of_step(at), bytes, m_shape.n * m_bytes), m_w[buffer],
+                      rows_of(k_of_step(at), bytes, m_w_pitch), k_w, Channels::k_first_w + static_cast<int>(buffer));
   }
 
   void multiply(const Step& at, std::int64_t buffer) {
-    const CoreTile tile{m_x[m_x_buffer] + at.s * m_tiles.k2 * k_f32_bytes,
+    const CoreTile tile{m_x[m_x_buffer] + at.s * m_tiles.k2 * m_bytes,
                         m_w[buffer],
-                        m_y + at.n * m_w_pitch,
+                        sums(at),
                         m_split.x_pitch,
                         m_w_pitch,
-                        m_y_pitch,
+                        m_sums_pitch,
                         m_shape.m,
                         columns(at),
                         k_of_step(at),
                         at.x > 0 || at.s > 0};
-    zero_k_pad(m_dsp, m_kernels, tile);
-    for (std::int64_t strip = 0; strip < tile.strips(); ++strip) multiply_strip(m_dsp, m_kernels, tile, strip);
+    const bool narrow = narrows() && last_step(at);
+    for (std::int64_t strip = 0; strip < tile.strips(); ++strip) {
+      multiply_strip(tile, strip);
+      if (narrow) narrow_strip(tile, {tile.sums, m_sums_pitch}, strip);
+    }
   }
 
-  // --- Y.
+  // --- Y. FP16 that is made of FP32 sums lies at the start of each row of a round's sums.
+  sim::Pointer sums(const Step& at) const { return m_sums + at.n * m_tiles.n2 * m_sum_bytes; }
   void store_y(const Step& at) {
     if (at.n >= Channels::k_ys) m_dsp.dma_wait(y_channel(at.n));
-    const std::int64_t bytes = columns(at) * k_f32_bytes;
-    m_dsp.raw_dma_p2p(m_y + at.n * m_w_pitch, {m_shape.m, bytes, m_y_pitch - bytes},
-                      m_operands.y + column(at) * k_f32_bytes, {m_shape.m, bytes, m_shape.n * k_f32_bytes - bytes}, k_y,
-                      y_channel(at.n));
+    const std::int64_t bytes = columns(at) * m_bytes;
+    m_dsp.raw_dma_p2p(sums(at), rows_of(m_shape.m, bytes, m_sums_pitch), y_at(0, column(at)),
+                      rows_of(m_shape.m, bytes, m_shape.n * m_bytes), k_y, y_channel(at.n));
     m_y_in_flight = std::min<std::int64_t>(at.n + 1, Channels::k_ys);
   }
   void wait_for_y() {
@@ -157,17 +156,12 @@ class SmallM {
   }
   int y_channel(std::int64_t n) const { return Channels::k_first_y + static_cast<int>(n % Channels::k_ys); }
 
-  sim::Dsp& m_dsp;
-  const GemmShape m_shape;
-  const GemmTiles m_tiles;
   const SmallMSplit m_split;
-  const GemmOperands m_operands;
-  const Kernels m_kernels;
-  std::int64_t m_first_tile = 0, m_end_tile = 0;  // this core's tiles of 128 columns
-  std::int64_t m_w_pitch = 0, m_y_pitch = 0;
+  std::int64_t m_first_tile = 0, m_end_tile = 0;  // this core's tiles of N1 columns
+  std::int64_t m_w_pitch = 0, m_sums_pitch = 0;
   std::array<sim::Pointer, 2> m_x;  // SM; the second only when X does not fit whole
   std::array<sim::Pointer, 2> m_w;  // AM
-  sim::Pointer m_y;                 // AM, [m, block_tiles * 128]
+  sim::Pointer m_sums;              // AM, [m, block_tiles * N1]
   std::int64_t m_x_buffer = 0;
   int m_x_channel = 0;
   std::int64_t m_y_in_flight = 0;

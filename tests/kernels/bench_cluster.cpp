@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <span>
 
+#include "reference.h"
+
 namespace mtsim::kernels {
 
 sim::MachineConfig machine(const std::vector<std::string>& sets) { return sim::Machine::load("mt3000", sets).config(); }
@@ -22,17 +24,22 @@ GemmRun run_gemm(sim::Cluster& cluster, const GemmPlan& plan, const std::vector<
   constexpr std::int64_t k_guard = 1024;
   constexpr std::byte k_guard_value{0x5A};
   const auto [m, n, k] = plan.shape;
-  const std::int64_t y_bytes = m * n * 4;
-  GemmOperands operands{cluster.ddr_malloc(m * k * 4), cluster.ddr_malloc(k * n * 4), {}};
+  const std::int64_t bytes = bytes_of(plan.dtype), y_bytes = m * n * bytes;
+  GemmOperands operands{cluster.ddr_malloc(m * k * bytes), cluster.ddr_malloc(k * n * bytes), {}};
   const sim::Pointer guarded = cluster.ddr_malloc(y_bytes + 2 * k_guard);
   operands.y = guarded + k_guard;
 
+  const auto write = [&](sim::Pointer to, const std::vector<float>& values) {
+    if (plan.dtype == DType::f32) return cluster.write(to, std::as_bytes(std::span(values)));
+    const std::vector<std::uint16_t> bits = bits_f16(values);
+    cluster.write(to, std::as_bytes(std::span(bits)));
+  };
   std::vector<std::byte> area(static_cast<std::size_t>(y_bytes + 2 * k_guard), k_guard_value);
-  cluster.write(operands.x, std::as_bytes(std::span(x)));
-  cluster.write(operands.w, std::as_bytes(std::span(w)));
+  write(operands.x, x);
+  write(operands.w, w);
   cluster.write(guarded, area);
   GemmRun run;
-  run.result = cluster.launch(gemm_f32(cluster, plan, operands));
+  run.result = cluster.launch(gemm_program(cluster, plan, operands));
   if (cluster.depth() == sim::Depth::timing) return run;
 
   cluster.read(guarded, area);
@@ -40,7 +47,13 @@ GemmRun run_gemm(sim::Cluster& cluster, const GemmPlan& plan, const std::vector<
   run.guards_intact = std::all_of(area.begin(), area.begin() + k_guard, untouched) &&
                       std::all_of(area.end() - k_guard, area.end(), untouched);
   run.y.resize(static_cast<std::size_t>(m * n));
-  cluster.read(operands.y, std::as_writable_bytes(std::span(run.y)));
+  if (plan.dtype == DType::f32) {
+    cluster.read(operands.y, std::as_writable_bytes(std::span(run.y)));
+  } else {
+    std::vector<std::uint16_t> bits(run.y.size());
+    cluster.read(operands.y, std::as_writable_bytes(std::span(bits)));
+    run.y = values_f16(bits);
+  }
   return run;
 }
 

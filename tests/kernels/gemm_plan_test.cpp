@@ -11,7 +11,7 @@ namespace {
 using enum GemmDataflow;
 
 GemmPlan plan(const GemmShape& shape, const std::string& tiles = "", GemmDataflow dataflow = automatic) {
-  return plan_gemm_f32(shape, parse_gemm_tiles(tiles), dataflow, machine());
+  return plan_gemm(shape, DType::f32, parse_gemm_tiles(tiles, DType::f32), {.dataflow = dataflow}, machine());
 }
 
 std::string complaint(const GemmShape& shape, const std::string& tiles, GemmDataflow dataflow = large_m) {
@@ -28,7 +28,8 @@ constexpr GemmShape k_large{8192, 4096, 4096};
 }  // namespace
 
 TEST_CASE("the paper's FP32 blocks take what eqs. (6)-(8) say", "[plan]") {
-  const GemmPlan p = plan_gemm_f32(k_large, {}, large_m, machine(), GemmVariant::paper);
+  const GemmPlan p =
+      plan_gemm(k_large, DType::f32, {}, {.dataflow = large_m, .variant = GemmVariant::paper}, machine());
   CHECK(p.m2 == 30);
   CHECK(p.sm_bytes == 2 * 4 * 30 * 256);
   CHECK(p.am_bytes == 2 * 4 * 256 * 256 + 3 * 4 * 30 * 256);
@@ -39,7 +40,7 @@ TEST_CASE("the paper's FP32 blocks take what eqs. (6)-(8) say", "[plan]") {
 TEST_CASE("a machine with too few DMA channels is refused with both numbers", "[plan]") {
   const auto with = [](const std::string& channels, GemmDataflow dataflow) -> std::string {
     try {
-      plan_gemm_f32({6, 4096, 4096}, {}, dataflow, machine({"dma.channels=" + channels}));
+      plan_gemm({6, 4096, 4096}, DType::f32, {}, {.dataflow = dataflow}, machine({"dma.channels=" + channels}));
     } catch (const KernelError& error) {
       return error.what();
     }
@@ -105,22 +106,24 @@ TEST_CASE("a tile the advice names does fit", "[plan]") {
 
 TEST_CASE("tiles the microkernel cannot take are refused", "[plan]") {
   CHECK(complaint(k_large, "k2=255") ==
-        "gemm m=8192 n=4096 k=4096: k2=255 must be even and at least 4: the microkernel takes pairs of k");
+        "gemm m=8192 n=4096 k=4096: k2=255 must be a multiple of 2 and at least 4: the f32 microkernel takes 2 k at a "
+        "time");
   CHECK(complaint(k_large, "n2=200") == "gemm m=8192 n=4096 k=4096: n2=200 must be a multiple of N1 = 128");
   CHECK(complaint(k_large, "k2=250") == "gemm m=8192 n=4096 k=4096: kg=2048 must be a multiple of k2=250");
   CHECK(complaint({0, 1, 1}, "") == "gemm m=0 n=1 k=1: every dimension must be at least 1");
 }
 
 TEST_CASE("tile text is read over the defaults and refused with the known keys", "[plan]") {
-  const GemmTiles tiles = parse_gemm_tiles("mg=360,k2=128");
+  const GemmTiles tiles = parse_gemm_tiles("mg=360,k2=128", DType::f32);
   CHECK(tiles.mg == 360);
   CHECK(tiles.kg == 2048);
   CHECK(tiles.k2 == 128);
-  CHECK_THROWS_WITH(parse_gemm_tiles("n3=5"),
+  CHECK_THROWS_WITH(parse_gemm_tiles("n3=5", DType::f32),
                     "tile 'n3=5': unknown key 'n3'; known: mg, kg, k2, n2; did you mean 'n2'?");
-  CHECK_THROWS_WITH(parse_gemm_tiles("k2=-4"), "tile 'k2=-4': k2='-4' must be a positive number, e.g. k2=256");
-  CHECK_THROWS_WITH(parse_gemm_tiles("k2"), "tile 'k2': k2='' must be a positive number, e.g. k2=256");
-  CHECK_THROWS_WITH(parse_gemm_tiles("k2=12x"), Catch::Contains("k2='12x' must be a positive number"));
+  CHECK_THROWS_WITH(parse_gemm_tiles("k2=-4", DType::f32),
+                    "tile 'k2=-4': k2='-4' must be a positive number, e.g. k2=256");
+  CHECK_THROWS_WITH(parse_gemm_tiles("k2", DType::f32), "tile 'k2': k2='' must be a positive number, e.g. k2=256");
+  CHECK_THROWS_WITH(parse_gemm_tiles("k2=12x", DType::f32), Catch::Contains("k2='12x' must be a positive number"));
 }
 
 TEST_CASE("the dataflow with fewer padded microkernel calls on the busiest core is chosen", "[plan]") {

@@ -20,16 +20,19 @@ struct Case {
   GemmShape shape;
   GemmDataflow dataflow = GemmDataflow::automatic;
   std::string tiles = "";
+  DType dtype = DType::f32;
+  GemmSums sums = GemmSums::promoted;
 };
 
 std::string text(const Case& c) {
   const char* dataflow[] = {"automatic", "large M", "small M"};
-  return fmt::format("m={} n={} k={} {} {}", c.shape.m, c.shape.n, c.shape.k, dataflow[static_cast<int>(c.dataflow)],
-                     c.tiles);
+  const char* sums[] = {"promoted", "f16", "f32"};
+  return fmt::format("{} m={} n={} k={} {} {} sums {}", to_string(c.dtype), c.shape.m, c.shape.n, c.shape.k,
+                     dataflow[static_cast<int>(c.dataflow)], c.tiles, sums[static_cast<int>(c.sums)]);
 }
 
 GemmPlan plan(const Case& c, GemmVariant variant, const sim::MachineConfig& config = machine()) {
-  return plan_gemm_f32(c.shape, parse_gemm_tiles(c.tiles), c.dataflow, config, variant);
+  return plan_gemm(c.shape, c.dtype, parse_gemm_tiles(c.tiles, c.dtype), {c.dataflow, variant, c.sums}, config);
 }
 
 const sim::ClusterOptions k_functional{sim::Depth::functional, false};
@@ -37,11 +40,12 @@ const sim::ClusterOptions k_timing{sim::Depth::timing};
 
 /// Largest error in units of its bound. Pad columns of X meet pad rows of W as 0 * 0 + y = y, so the bound is that of
 /// the unpadded k.
-double error_in_bounds(const std::vector<float>& y, const Product& product) {
+double error_in_bounds(const std::vector<float>& y, const Product& product, const GemmErrorBound& bound) {
   double worst = 0;
   for (std::size_t i = 0; i < y.size(); ++i) {
     const double error = std::abs(static_cast<double>(y[i]) - product.value[i]);
-    if (!(error <= product.bound[i])) worst = std::max(worst, std::isnan(error) ? 1e9 : error / product.bound[i]);
+    const double limit = bound.relative * product.magnitude[i] + bound.absolute;
+    if (!(error <= limit)) worst = std::max(worst, std::isnan(error) ? 1e9 : error / limit);
   }
   return worst;
 }
@@ -55,6 +59,7 @@ void expect_clean(const sim::LaunchResult& result) {
 
 TEST_CASE("a gemm of any shape agrees with OpenBLAS in FP64 and takes the same cycles in both depths", "[gemm]") {
   using enum GemmDataflow;
+  using enum DType;
   const auto c = GENERATE(values<Case>({
       {{1, 1, 1}},
       {{1, 1, 3}},
@@ -87,17 +92,33 @@ TEST_CASE("a gemm of any shape agrees with OpenBLAS in FP64 and takes the same c
       {{150, 390, 301}, large_m, "mg=72,kg=96,k2=8,n2=128"},
       {{50, 200, 67}, large_m, "mg=24,kg=32,k2=32,n2=128"},
       {{720, 6700, 7}, large_m, "kg=4,k2=4,n2=128"},
+      // FP16: k around the unit of 4 and the least of 8, rows of products cut to leave at least 8, one round, two
+      // rounds that stay, three and more that leave as FP16 or FP32.
+      {{1, 1, 1}, automatic, "", f16},
+      {{7, 255, 5}, large_m, "", f16},
+      {{1, 257, 2050}, automatic, "", f16},
+      {{25, 700, 1030}, small_m, "k2=64,n2=256,k_promote=20", f16},
+      {{40, 600, 515}, small_m, "", f16, GemmSums::f16},
+      {{200, 26000, 5}, small_m, "k2=8,n2=256", f16},
+      {{721, 257, 132}, large_m, "", f16},
+      {{30, 1000, 141}, large_m, "mg=24,kg=64,k2=32,n2=512,k_promote=16", f16},
+      {{30, 800, 141}, large_m, "mg=24,kg=48,k2=24,n2=256,k_promote=20", f16},
+      {{30, 800, 141}, large_m, "mg=24,kg=48,k2=48,n2=256,k_promote=48", f16},
+      {{30, 2000, 70}, large_m, "mg=24,kg=32,k2=8,n2=512", f16},
+      {{30, 800, 141}, large_m, "mg=24,kg=64,k2=32,n2=256", f16, GemmSums::f32},
+      {{30, 520, 141}, large_m, "mg=24,kg=96,k2=32,n2=256", f16, GemmSums::f32},
+      {{30, 800, 141}, large_m, "mg=24,kg=64,k2=32,n2=256", f16, GemmSums::f16},
   }));
   const auto variant = GENERATE(GemmVariant::best, GemmVariant::paper);
   const GemmPlan the_plan = plan(c, variant);
   INFO(text(c) << (variant == GemmVariant::paper ? ", paper" : ", best"));
   const auto [m, n, k] = c.shape;
-  const std::vector<float> x = random_matrix(m, k, 1), w = random_matrix(k, n, 2);
+  const std::vector<float> x = rounded(random_matrix(m, k, 1), c.dtype), w = rounded(random_matrix(k, n, 2), c.dtype);
 
   const GemmRun functional = run_gemm(fresh(k_functional), the_plan, x, w);
   expect_clean(functional.result);
   CHECK(functional.guards_intact);
-  CHECK(error_in_bounds(functional.y, multiply_f64(x, w, m, n, k)) == 0);
+  CHECK(error_in_bounds(functional.y, multiply_f64(x, w, m, n, k), gemm_error_bound(the_plan)) == 0);
 
   const GemmRun timing = run_gemm(fresh(k_timing), the_plan);
   expect_clean(timing.result);
@@ -125,10 +146,56 @@ TEST_CASE("every element of a gemm is the chain of fused multiply-adds in order 
   CHECK(std::equal(run.y.begin(), run.y.end(), expected.begin(), same_bits));
 }
 
+TEST_CASE("every element of an FP16 gemm is its rows of products, promoted and rounded where the plan says", "[gemm]") {
+  const GemmShape shape{29, 600, 131};
+  const std::vector<float> x = rounded(random_matrix(shape.m, shape.k, 3), DType::f16),
+                           w = rounded(random_matrix(shape.k, shape.n, 4), DType::f16);
+  using enum GemmDataflow;
+  using enum DType;
+  const auto c = GENERATE_REF(values<Case>({{shape, large_m, "", f16, GemmSums::f16},
+                                            {shape, large_m, "mg=24,kg=32,k2=16,n2=256,k_promote=16", f16},
+                                            {shape, large_m, "mg=24,kg=32,k2=16,n2=512,k_promote=16", f16},
+                                            {shape, large_m, "kg=32,k2=32,n2=256,k_promote=20", f16, GemmSums::f32},
+                                            {shape, small_m, "k_promote=40", f16}}));
+  const GemmPlan the_plan = plan(c, GemmVariant::best);
+  const GemmTiles& tiles = the_plan.tiles;
+  INFO(text(c));
+  const auto element = [&](std::int64_t i, std::int64_t j) {
+    const auto products = [&](std::int64_t first, std::int64_t last, float sum) {
+      for (std::int64_t k = first; k < last; ++k) sum = fma_f16(x[i * shape.k + k], w[k * shape.n + j], sum);
+      return sum;
+    };
+    if (c.sums == GemmSums::f16) return products(0, shape.k, 0);
+    float sum = 0, y = 0;  // FP32 in AM; FP16 in DDR
+    for (std::int64_t step = 0; step < shape.k; step += tiles.k2) {
+      const std::int64_t end = std::min(step + tiles.k2, shape.k), padded = (end + 3) / 4 * 4;
+      for (std::int64_t k = step, part = 0; k < end; k += part) {
+        part = std::min(tiles.k_promote, padded - k);
+        if (padded - k - part == 4) part -= 4;  // the microkernel takes at least 8
+        sum += products(k, std::min(k + part, end), 0);
+      }
+      const bool block_ends = end == shape.k || end % tiles.kg == 0;
+      if (block_ends && the_plan.y_transfers > 0) {
+        y = static_cast<float>(from_f16(to_f16(y + sum)));
+        sum = 0;
+      }
+    }
+    return the_plan.y_transfers > 0 ? y : static_cast<float>(from_f16(to_f16(sum)));
+  };
+  const GemmRun run = run_gemm(fresh(k_functional), the_plan, x, w);
+  int wrong = 0;
+  for (std::int64_t i = 0; i < shape.m; ++i) {
+    for (std::int64_t j = 0; j < shape.n; ++j) wrong += run.y[i * shape.n + j] != element(i, j);
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("the values of a gemm do not depend on how fast memory and cores meet", "[gemm]") {
-  const auto c = GENERATE(values<Case>({{{150, 390, 301}, GemmDataflow::large_m, "mg=72,kg=96,k2=8,n2=128"},
-                                        {{1500, 520, 90}, GemmDataflow::large_m, "kg=32,k2=16,n2=128"},
-                                        {{25, 1300, 515}, GemmDataflow::small_m}}));
+  const auto c = GENERATE(
+      values<Case>({{{150, 390, 301}, GemmDataflow::large_m, "mg=72,kg=96,k2=8,n2=128"},
+                    {{1500, 520, 90}, GemmDataflow::large_m, "kg=32,k2=16,n2=128"},
+                    {{25, 1300, 515}, GemmDataflow::small_m},
+                    {{30, 800, 141}, GemmDataflow::large_m, "mg=24,kg=48,k2=24,n2=256,k_promote=20", DType::f16}}));
   const auto sets = GENERATE(
       values<std::vector<std::string>>({{"ddr.bandwidth_gb_s=1"},
                                         {"ddr.bandwidth_gb_s=2000", "dma.broadcast_rendezvous_us=0", "dma.start_us=0"},
@@ -149,17 +216,38 @@ TEST_CASE("the values of a gemm do not depend on how fast memory and cores meet"
 
 TEST_CASE("an infinity in X or W gives infinities and no NaN where k is padded", "[gemm]") {
   const auto dataflow = GENERATE(GemmDataflow::large_m, GemmDataflow::small_m);
-  const GemmShape shape{8, 130, 3};
+  const DType dtype = GENERATE(DType::f32, DType::f16);
+  const GemmShape shape{8, 130, GENERATE(1, 3, 5)};
+  constexpr float k_infinity = std::numeric_limits<float>::infinity();
   std::vector<float> x(static_cast<std::size_t>(shape.m * shape.k), 1.0f),
       w(static_cast<std::size_t>(shape.k * shape.n), 2.0f);
-  x[2 * shape.k + 2] = std::numeric_limits<float>::infinity();     // row 2
-  w[1 * shape.n + 129] = -std::numeric_limits<float>::infinity();  // column 129
-  const GemmRun run = run_gemm(fresh(k_functional), plan({shape, dataflow}, GemmVariant::best), x, w);
-  CHECK(run.y[0] == 6.0f);
-  CHECK(run.y[2 * shape.n + 5] == std::numeric_limits<float>::infinity());
-  CHECK(run.y[3 * shape.n + 129] == -std::numeric_limits<float>::infinity());
-  CHECK(
-      same_bits(run.y[2 * shape.n + 129], fma_f32(1.0f, 2.0f, std::numeric_limits<float>::quiet_NaN())));  // inf - inf
+  x[2 * shape.k + shape.k - 1] = k_infinity;  // row 2
+  w[129] = -k_infinity;                       // column 129
+  w[128] = 0.0f;                              // meets the infinity if k = 1
+  const GemmRun run = run_gemm(fresh(k_functional), plan({shape, dataflow, "", dtype}, GemmVariant::best), x, w);
+  CHECK(run.y[0] == 2.0f * static_cast<float>(shape.k));
+  CHECK(run.y[2 * shape.n + 5] == k_infinity);
+  CHECK(run.y[3 * shape.n + 129] == -k_infinity);
+  if (shape.k == 1) {
+    CHECK(run.y[2 * shape.n + 129] == -k_infinity);  // inf * -inf
+    CHECK(std::isnan(run.y[2 * shape.n + 128]));     // inf * 0
+  } else {
+    CHECK(std::isnan(run.y[2 * shape.n + 129]));  // inf - inf
+  }
+}
+
+TEST_CASE("subnormal results of an FP16 gemm are kept and too large ones are infinite", "[gemm]") {
+  const auto sums = GENERATE(GemmSums::promoted, GemmSums::f16);
+  const GemmShape shape{6, 256, 8};
+  std::vector<float> x(48, 0x1p-12f), w(8 * 256, 0x1p-10f);
+  for (int k = 0; k < 8; ++k) w[k * 256 + 1] = 0x1p+14f;  // 8 * 2^-12 * 2^14 = 32
+  for (int k = 0; k < 8; ++k) x[5 * 8 + k] = 1.0f;        // row 5: 8 * 2^14 is beyond 65504
+  const GemmRun run = run_gemm(fresh(k_functional),
+                               plan({shape, GemmDataflow::automatic, "", DType::f16, sums}, GemmVariant::best), x, w);
+  CHECK(run.y[0] == 0x1p-19f);  // 8 products of 2^-22, all below the normal range
+  CHECK(run.y[1] == 32.0f);
+  CHECK(run.y[5 * 256 + 1] == std::numeric_limits<float>::infinity());
+  CHECK(run.y[5 * 256] == 0x1p-7f);
 }
 
 TEST_CASE("a gemm reads W once per block of rows and X and Y no more than its dataflow needs", "[gemm]") {
@@ -193,9 +281,11 @@ TEST_CASE("a gemm reads W once per block of rows and X and Y no more than its da
 TEST_CASE("the best sequence is never slower than the paper's", "[gemm]") {
   const auto shape = GENERATE(values<GemmShape>(
       {{720, 256, 2048}, {1024, 256, 4096}, {1024, 768, 4096}, {2048, 1024, 4096}, {1024, 4096, 4096}}));
-  INFO("m=" << shape.m << " n=" << shape.n << " k=" << shape.k);
-  const auto best = run_gemm(fresh(k_timing), plan({shape}, GemmVariant::best));
-  const auto paper = run_gemm(fresh(k_timing), plan({shape}, GemmVariant::paper));
+  const DType dtype = GENERATE(DType::f32, DType::f16);
+  const Case c{shape, GemmDataflow::automatic, "", dtype};
+  INFO(text(c));
+  const auto best = run_gemm(fresh(k_timing), plan(c, GemmVariant::best));
+  const auto paper = run_gemm(fresh(k_timing), plan(c, GemmVariant::paper));
   CHECK(best.result.cycles <= paper.result.cycles);
 }
 
@@ -204,7 +294,7 @@ TEST_CASE("a gemm launched on some of the cores only says that it needs all", "[
   const GemmPlan the_plan = plan({{64, 128, 128}}, GemmVariant::best);
   const GemmOperands operands{cluster.ddr_malloc(64 * 128 * 4), cluster.ddr_malloc(128 * 128 * 4),
                               cluster.ddr_malloc(64 * 128 * 4)};
-  const sim::DspProgram program = gemm_f32(cluster, the_plan, operands);
+  const sim::DspProgram program = gemm_program(cluster, the_plan, operands);
   CHECK_THROWS_WITH(cluster.launch(program, 3), Catch::Contains("planned for 24 cores and launched on 3"));
 }
 

@@ -31,8 +31,14 @@ std::vector<Call> calls() {
       result.push_back({"gemm_f32_6x128", entry, {0, 0, 0, k, 4 * k, 512, 512}, fmt::format("k={}", k)});
     }
   }
-  result.push_back({"zero_am_f32", "", {0, 1024}, "bytes=1024"});
-  result.push_back({"zero_sm_column_f32", "", {0, 30, 1024}, "rows=30"});
+  for (const std::uint64_t k : {8u, 128u, 256u}) {
+    for (const char* entry : {"accumulate", "write_only", "accumulate_f32", "write_only_f32"}) {
+      result.push_back({"gemm_f16_6x256", entry, {0, 0, 0, k, 2 * k, 512, 1024}, fmt::format("k={}", k)});
+    }
+  }
+  for (const char* entry : {"narrow", "merge"}) result.push_back({"gemm_narrow_6x256", entry, {0, 0, 1024, 512}, ""});
+  result.push_back({"zero_am", "", {0, 1024}, "bytes=1024"});
+  result.push_back({"zero_sm_column", "", {0, 30, 1024}, "rows=30"});
   return result;
 }
 
@@ -45,16 +51,19 @@ std::string lines() {
     const sim::DecodedProgram decoded(program(call.kernel), {});
     const sim::RunResult result = sim::profile(decoded, call.arguments, {.entry = call.entry}).result;
     REQUIRE(result.status == sim::RunStatus::done);
-    text += fmt::format("{:20} {:12} {:30} {:>10}\n", call.kernel, call.entry, call.text, result.cycles);
+    text += fmt::format("{:20} {:14} {:30} {:>10}\n", call.kernel, call.entry, call.text, result.cycles);
   }
   const GemmShape shapes[] = {{720, 256, 2048}, {1024, 1024, 4096}, {721, 129, 2050}, {6, 4096, 4096}};
-  for (const GemmShape& shape : shapes) {
-    for (const GemmVariant variant : {GemmVariant::best, GemmVariant::paper}) {
-      const GemmPlan plan = plan_gemm_f32(shape, {}, GemmDataflow::automatic, golden_machine(), variant);
-      if (plan.variant != variant) continue;  // small M has one sequence
-      const GemmRun run = run_gemm(fresh({sim::Depth::timing}, golden_machine()), plan);
-      text += fmt::format("{:20} {:12} {:30} {:>10}\n", "gemm_f32", variant == GemmVariant::best ? "best" : "paper",
-                          fmt::format("m={} n={} k={}", shape.m, shape.n, shape.k), run.result.cycles);
+  for (const DType dtype : k_dtypes) {
+    for (const GemmShape& shape : shapes) {
+      for (const GemmVariant variant : {GemmVariant::best, GemmVariant::paper}) {
+        const GemmPlan plan = plan_gemm(shape, dtype, GemmTiles::of(dtype), {.variant = variant}, golden_machine());
+        if (plan.variant != variant) continue;  // small M has one sequence
+        const GemmRun run = run_gemm(fresh({sim::Depth::timing}, golden_machine()), plan);
+        text += fmt::format("{:20} {:14} {:30} {:>10}\n", fmt::format("gemm {}", to_string(dtype)),
+                            variant == GemmVariant::best ? "best" : "paper",
+                            fmt::format("m={} n={} k={}", shape.m, shape.n, shape.k), run.result.cycles);
+      }
     }
   }
   return text;

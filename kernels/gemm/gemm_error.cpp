@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a GEMM can be from the exact product. Each element passes through
+//   p products in a row summed in the type of the operands: p multiply-adds, each rounded once to FP32 (u = 2^-24) and,
+//     in FP16, once more to FP16 (u = 2^-11; below 2^-14 by at most half of 2^-24 instead);
+//   s sums of such rows added up in FP32;
+//   r roundings of Y to FP16 where it leaves AM.
+// A value that passes n roundings of relative size u is off by at most (1+u)^n - 1 of the sum of its terms' magnitudes
+// (Higham, Accuracy and Stability, 3.1; this form holds for any n u, unlike gamma_n = n u / (1 - n u)). What falls
+// below the normal range adds its half unit once per rounding, magnified by the roundings after it.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/gemm/gemm_program.h"
+
+namespace mtsim::kernels {
+namespace {
+
+constexpr double k_u32 = 0x1p-24, k_u16 = 0x1p-11;
+constexpr double k_half_subnormal32 = 0x1p-150, k_half_subnormal16 = 0x1p-25;
+
+/// (1+u)^n - 1
+double growth(std::int64_t n, double u) { return std::expm1(static_cast<double>(n) * std::log1p(u)); }
+
+}  // namespace
+
+GemmErrorBound gemm_error_bound(const GemmPlan& plan) {
+  const std::int64_t k = plan.shape.k;
+  if (plan.dtype == DType::f32) {
+    const double relative = growth(k, k_u32);
+    return {relative, static_cast<double>(k) * k_half_subnormal32 * (1 + relative)};
+  }
+  const bool promoted = plan.sums != GemmSums::f16;
+  const std::int64_t k_blocks = gemm::ceil_div(k, plan.tiles.kg);
+  const std::int64_t products = promoted ? std::min(k, plan.tiles.k_promote) : k;
+  const std::int64_t rows_of_products =
+      gemm::ceil_div(k, plan.tiles.k2) * gemm::ceil_div(plan.tiles.k2, plan.tiles.k_promote);
+  const std::int64_t sums = promoted ? rows_of_products + k_blocks : 0;
+  const std::int64_t roundings = promoted ? (plan.y_stays || plan.sums == GemmSums::f32 ? 1 : k_blocks) : 0;
+  const double in_f16 = growth(products + roundings, k_u16);
+  const double in_f32 = growth(products + sums, k_u32);
+  const double relative = in_f16 + in_f32 + in_f16 * in_f32;
+  return {relative, static_cast<double>(k + roundings) * k_half_subnormal16 * (1 + relative)};
+}
+
+}  // namespace mtsim::kernels
