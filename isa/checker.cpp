@@ -53,6 +53,7 @@ class Checker {
   }
 
   std::vector<Diagnostic> run() {
+    absent_units();
     if (other_branch_latency()) return std::move(m_diagnostics);  // all that follows would be about other packets
     for (int p = 0; p < static_cast<int>(m_facts.size()); ++p) {
       if (!m_flow.reachable(p)) continue;
@@ -258,6 +259,26 @@ class Checker {
         fmt::format("{} reads the old {}: the result of {} lands {} cycle{} later{}", spelled(*first.reader),
                     first.landing->reg.str(), spelled(*first.landing->instruction), left, left == 1 ? "" : "s", more),
         "");
+  }
+
+  // --- issue slots
+
+  void absent_units() {
+    for (int p = 0; p < static_cast<int>(m_facts.size()); ++p) {
+      if (!m_flow.reachable(p)) continue;
+      for (const Instruction& instruction : m_program.packets[index(p)].instructions) {
+        const Row& row = *instruction.row;
+        if (row.units == units::NONE || (m_machine.units() & mask(instruction.unit))) continue;
+        std::string left;
+        for (int u = 0; u < k_units; ++u) {
+          if ((m_machine.units_of(row) & mask(static_cast<Unit>(u))) == 0) continue;
+          left += (left.empty() ? "" : ", ") + std::string(name(static_cast<Unit>(u)));
+        }
+        add(Severity::error, "absent-unit", instruction.place,
+            fmt::format("{} issues to {}, which this machine does not have", row.mnemonic, name(instruction.unit)),
+            fmt::format("{} can issue to {} here: schedule the kernel anew", row.mnemonic, left));
+      }
+    }
   }
 
   // --- branches

@@ -165,11 +165,12 @@ void TextAssembler::set_scheduled_for(TokenSpan tokens, int end_column) {
   if (in_header()) m_program.header.push_back(".scheduled_for " + text);
 }
 
-// Returns it as fmt writes it: VLDW=9.
+// Returns it as fmt writes it: VLDW=9, or -VMAC3 for a slot that the schedule does without.
 std::string TextAssembler::set_latency(TokenSpan piece, int end_column) {
   const int column = column_of(piece, end_column);
+  if (piece.size() == 2 && piece[0].is("-") && piece[1].kind == TokenKind::word) return take_unit_away(piece[1]);
   if (piece.size() < 3 || piece[0].kind != TokenKind::word || !piece[1].is("=")) {
-    throw SyntaxError(column, fmt::format("'{}' is not MNEMONIC=CYCLES", text_of(piece)),
+    throw SyntaxError(column, fmt::format("'{}' is neither MNEMONIC=CYCLES nor -UNIT", text_of(piece)),
                       "write .scheduled_for VFMULAS32=6, VLDW=9", "scheduled-for");
   }
   const std::int64_t cycles = parse_expression(piece.subspan(2), end_column, m_context.equates);
@@ -180,7 +181,7 @@ std::string TextAssembler::set_latency(TokenSpan piece, int end_column) {
   }
   try {
     const Row* row = find_row(name);
-    if (name == "SADDA_AR8_15") {  // as Latencies::str() writes it
+    if (name == "SADDA_AR8_15") {  // as Pipeline::str() writes it
       m_program.scheduled_for.override_scalar_address(static_cast<int>(cycles));
     } else if (row != nullptr) {
       m_program.scheduled_for.override(row->id, static_cast<int>(cycles));
@@ -194,6 +195,21 @@ std::string TextAssembler::set_latency(TokenSpan piece, int end_column) {
     throw SyntaxError(column, error.what(), "", "scheduled-for");
   }
   return fmt::format("{}={}", name, cycles);
+}
+
+std::string TextAssembler::take_unit_away(const Token& word) {
+  const std::string name = to_upper(word.text);
+  const std::optional<Unit> unit = find_unit(name);
+  if (!unit) {
+    throw SyntaxError(word.column, fmt::format("unknown unit '{}'{}", word.text, did_you_mean(name, k_unit_names)), "",
+                      "scheduled-for");
+  }
+  try {
+    m_program.scheduled_for.remove(*unit);
+  } catch (const std::invalid_argument& error) {
+    throw SyntaxError(word.column, error.what(), "", "scheduled-for");
+  }
+  return "-" + name;
 }
 
 }  // namespace mtsim::isa

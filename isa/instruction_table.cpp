@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isa/instruction_table.h"
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 
@@ -61,6 +62,12 @@ const Row* find_row(std::string_view mnemonic) {
     if (same_ignoring_case(mnemonic, r.mnemonic)) return &r;
   }
   return nullptr;
+}
+
+std::optional<Unit> find_unit(std::string_view name) {
+  const auto at = std::find(k_unit_names.begin(), k_unit_names.end(), name);
+  if (at == k_unit_names.end()) return std::nullopt;
+  return static_cast<Unit>(at - k_unit_names.begin());
 }
 
 bool is_load(Format format) {

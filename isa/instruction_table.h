@@ -79,6 +79,9 @@ const Row& row(Mnemonic mnemonic);
 /// Case-insensitive; follows aliases (the paper's Table I prints SBALE for SBALE2). nullptr when unknown.
 const Row* find_row(std::string_view mnemonic);
 
+/// "VMAC3" -> the slot; nullopt when there is none of that name.
+std::optional<Unit> find_unit(std::string_view name);
+
 bool is_load(Format format);    // MV MVV MS MSS
 bool is_store(Format format);   // VM VVM SM SSM
 bool is_memory(Format format);  // either
@@ -106,6 +109,8 @@ class Pipeline {
   /// Takes a slot away: a machine with two vector multipliers has no VMAC3. Throws std::invalid_argument for the only
   /// slot some instruction can issue to.
   void remove(Unit unit);
+  /// Gives every slot back.
+  void restore_units() { m_units = units::ALL; }
   UnitMask units() const { return m_units; }
   /// The slots of this machine an instruction may issue to; empty for SNOP only.
   UnitMask units_of(const Row& row) const { return row.units & m_units; }

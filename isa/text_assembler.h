@@ -47,6 +47,7 @@ class TextAssembler {
   void close_region(TokenSpan tokens);
   void set_scheduled_for(TokenSpan tokens, int end_column);
   std::string set_latency(TokenSpan piece, int end_column);
+  std::string take_unit_away(const Token& word);
   void require_before_packets(const Token& directive) const;
 
   // linear_directives.cpp

@@ -13,7 +13,6 @@ namespace mtsim::sim {
 namespace {
 
 constexpr std::string_view k_latency_prefix = "latencies.";
-constexpr int k_vector_multipliers = std::popcount(isa::units::VMAC);
 
 isa::Diagnostic error(std::string message, std::string suggestion) {
   return {isa::Severity::error, {}, std::move(message), std::move(suggestion), {}};
@@ -47,8 +46,8 @@ const char* to_string(Provenance provenance) {
 }
 
 double MachineConfig::peak_gmac_s(int lanes_per_word) const {
-  return static_cast<double>(cluster.cores) * isa::k_vector_lanes * k_vector_multipliers * lanes_per_word *
-         core.clock_ghz;
+  const int multipliers = std::popcount(static_cast<unsigned>(pipeline.units() & isa::units::VMAC));
+  return static_cast<double>(cluster.cores) * isa::k_vector_lanes * multipliers * lanes_per_word * core.clock_ghz;
 }
 
 Machine Machine::load(const std::string& name_or_path, const std::vector<std::string>& sets) {
@@ -80,7 +79,7 @@ double Machine::get(const std::string& key) const {
   auto config = m_config;
   for (const auto& field : machine_fields(config)) {
     if (field.key != key) continue;
-    if (field.is_text()) throw ConfigError("'" + key + "' is not a number but '" + field.value() + "'");
+    if (!field.is_number()) throw ConfigError("'" + key + "' is not a number but '" + field.value() + "'");
     return field.number();
   }
   const auto problem = unknown_machine_key(key);

@@ -57,13 +57,14 @@ struct MachineConfig {
     double broadcast_factor;         // broadcast time / p2p time of the same bytes
   } dma;
 
-  isa::Pipeline pipeline;  // overrides by mnemonic
+  isa::Pipeline pipeline;  // latencies by mnemonic, and the issue slots that are there (core.absent_units)
 
   // Derived.
   double cycles_per_us() const { return core.clock_ghz * 1e3; }
   double bytes_per_cycle(double gb_s) const { return gb_s / core.clock_ghz; }
   double milliseconds(std::int64_t cycles) const { return static_cast<double>(cycles) / (core.clock_ghz * 1e6); }
-  /// MAC per second of the whole cluster for one lane width: 2 for FP32, 4 for FP16 lanes per 64 bits.
+  /// MAC per second of the whole cluster, of the VMACs that are there, for one lane width: 2 for FP32, 4 for FP16 lanes
+  /// per 64 bits.
   double peak_gmac_s(int lanes_per_word) const;
 };
 
@@ -74,7 +75,7 @@ struct MachineNumber {
   std::string unit;   // "GB/s"
   Provenance provenance;
   std::string source;                    // "FP32 half of Table VIII", ...
-  double range_low = 0, range_high = 0;  // plausible, not enforced; 0, 0 for a text
+  double range_low = 0, range_high = 0;  // plausible, not enforced; 0, 0 for a text or list
   bool overridden = false;               // by extends or --set
   std::string before;                    // the value that was overridden first
 };

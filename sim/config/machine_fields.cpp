@@ -19,6 +19,44 @@ constexpr double k_most_gb_s = 1e5;
 
 constexpr isa::Register k_scalar_address{isa::RegisterFile::AR, 8};
 
+std::string absent_units(const isa::Pipeline& pipeline) {
+  std::string list;
+  for (int u = 0; u < isa::k_units; ++u) {
+    const auto unit = static_cast<isa::Unit>(u);
+    if (pipeline.units() & isa::mask(unit)) continue;
+    list += (list.empty() ? "" : ", ") + std::string(isa::name(unit));
+  }
+  return "[" + list + "]";
+}
+
+std::vector<std::string_view> list_items(std::string_view text) {
+  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') text = text.substr(1, text.size() - 2);
+  std::vector<std::string_view> items;
+  constexpr std::string_view k_space = " \t";
+  while (text.find_first_not_of(k_space) != std::string_view::npos) {
+    std::string_view item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(item.size() + 1, text.size()));
+    item.remove_prefix(std::min(item.find_first_not_of(k_space), item.size()));
+    items.push_back(item.substr(0, item.find_last_not_of(k_space) + 1));
+  }
+  return items;
+}
+
+std::optional<Problem> assign_absent_units(isa::Pipeline& pipeline, std::string_view text) {
+  isa::Pipeline changed = pipeline;
+  changed.restore_units();
+  for (const std::string_view item : list_items(text)) {
+    if (auto problem = check_unit_name(item)) return problem;
+    try {
+      changed.remove(*isa::find_unit(item));
+    } catch (const std::invalid_argument& error) {
+      return Problem{"no machine lacks " + std::string(text), error.what()};
+    }
+  }
+  pipeline = changed;
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string Possible::str() const {
@@ -37,6 +75,7 @@ std::vector<MachineField> machine_fields(MachineConfig& c) {
       {"core.dma_wait_cycles",        "cycles",   &c.core.dma_wait_cycles,        between(0, k_most_cycles)},
       {"core.verb_cycles",            "cycles",   &c.core.verb_cycles,            between(0, k_most_cycles)},
       {"core.loop_cycles",            "cycles",   &c.core.loop_cycles,            between(0, k_most_cycles)},
+      {"core.absent_units",           "",         &c.pipeline,                    {}},
       {"cluster.cores",               "cores",    &c.cluster.cores,               between(1, 64)},
       {"cluster.gsm_bytes",           "B",        &c.cluster.gsm_bytes,           between(256, 64 * k_gib)},
       {"cluster.gsm_bandwidth_gb_s",  "GB/s",     &c.cluster.gsm_bandwidth_gb_s,  between(k_least_gb_s, k_most_gb_s)},
@@ -53,6 +92,15 @@ std::vector<MachineField> machine_fields(MachineConfig& c) {
       {"dma.broadcast_factor",        "ratio",    &c.dma.broadcast_factor,        above_zero(100)},
       // clang-format on
   };
+}
+
+std::optional<Problem> check_unit_name(std::string_view name) {
+  if (isa::find_unit(name)) return std::nullopt;
+  const std::string close = isa::closest(name, isa::k_unit_names);
+  std::string list;
+  for (const std::string_view unit : isa::k_unit_names) list += (list.empty() ? "" : ", ") + std::string(unit);
+  return Problem{"unknown unit " + in_quotes(name),
+                 close.empty() ? "the units are " + list : "did you mean '" + close + "'?"};
 }
 
 Problem unknown_machine_key(std::string_view key) {
@@ -76,6 +124,7 @@ double MachineField::number() const {
 
 std::string MachineField::value() const {
   if (const auto* text = std::get_if<std::string*>(&member)) return **text;
+  if (const auto* pipeline = std::get_if<isa::Pipeline*>(&member)) return absent_units(**pipeline);
   if (const auto* integer = std::get_if<std::int64_t*>(&member)) return std::to_string(**integer);
   return shortest(number());
 }
@@ -86,6 +135,7 @@ std::optional<Problem> MachineField::assign(std::string_view text) const {
     **member_text = std::string(text);
     return std::nullopt;
   }
+  if (auto* const* pipeline = std::get_if<isa::Pipeline*>(&member)) return assign_absent_units(**pipeline, text);
   const auto check = [&](const auto& scanned) -> std::optional<Problem> {
     if (!scanned.value) return scanned.problem;
     if (possible.contains(static_cast<double>(*scanned.value))) return std::nullopt;

@@ -24,22 +24,28 @@ struct Possible {
 };
 
 struct MachineField {
-  std::string_view key;   // "ddr.bandwidth_gb_s"
-  std::string_view unit;  // "" for a text
-  std::variant<std::int64_t*, double*, std::string*> member;
-  Possible possible;
+  std::string_view key;                                                       // "ddr.bandwidth_gb_s"
+  std::string_view unit;                                                      // "" for a text or list
+  std::variant<std::int64_t*, double*, std::string*, isa::Pipeline*> member;  // of the pipeline: the absent units
+  Possible possible;                                                          // of a number
 
   bool is_text() const { return std::holds_alternative<std::string*>(member); }
+  bool is_list() const { return std::holds_alternative<isa::Pipeline*>(member); }
+  bool is_number() const { return !is_text() && !is_list(); }
   std::string_view section() const { return key.substr(0, key.find('.')); }
   std::string_view name() const { return key.substr(key.find('.') + 1); }
-  double number() const;      // precondition: not a text
-  std::string value() const;  // as `describe` shows it
-  /// Sets the member from the text of a scalar, or says what is wrong with it.
+  double number() const;      // precondition: is_number()
+  std::string value() const;  // as `describe` shows it; a list as "[VMAC3, VLDST2]"
+  /// Sets the member from the text of a scalar, or says what is wrong with it. A list is written as value() shows it,
+  /// the brackets may be missing.
   std::optional<Problem> assign(std::string_view text) const;
 };
 
 /// Every key of a machine file but `name`, `extends` and the latencies, bound to `config`, in the order of the file.
 std::vector<MachineField> machine_fields(MachineConfig& config);
+
+/// What is wrong with an entry of core.absent_units, if anything.
+std::optional<Problem> check_unit_name(std::string_view name);
 
 /// What to say about a key that is none of these.
 Problem unknown_machine_key(std::string_view key);

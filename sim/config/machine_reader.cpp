@@ -65,6 +65,29 @@ void complain(const YamlNode& node, const std::optional<Problem>& problem) {
   if (problem) node.complain(problem->message, problem->suggestion);
 }
 
+/// A list of units; what is wrong with one of them is said where it stands.
+void read_units(const YamlNode& node, const MachineField& field) {
+  if (!node.is_sequence()) {
+    node.at(0);  // complains
+    return;
+  }
+  std::string text;
+  bool known = true;
+  for (std::size_t i = 0; i < node.size(); ++i) {
+    const YamlNode item = node.at(i);
+    const std::string name = item.as_string();
+    if (!item.is_scalar()) {
+      known = false;
+      continue;
+    }
+    const auto problem = check_unit_name(name);
+    complain(item, problem);
+    known = known && !problem;
+    text += (i == 0 ? "" : ", ") + name;
+  }
+  if (known) complain(node, field.assign(text));
+}
+
 MachineNumber number_of(const MachineField& field) {
   MachineNumber number;
   number.key = field.key;
@@ -166,7 +189,9 @@ void MachineReader::read_sections(const YamlNode& root, Machine& machine) {
 
 void MachineReader::read_number(const YamlNode& node, const MachineField& field, MachineNumber& number) {
   const auto assign = [&](const YamlNode& value) {
-    if (value.is_null() || !value.is_scalar() || (value.is_quoted() && !field.is_text()))
+    if (field.is_list())
+      read_units(value, field);
+    else if (value.is_null() || !value.is_scalar() || (value.is_quoted() && !field.is_text()))
       value.as_number();  // complains
     else
       complain(value, field.assign(value.as_string()));
@@ -177,8 +202,9 @@ void MachineReader::read_number(const YamlNode& node, const MachineField& field,
   if (node.is_mapping()) {
     assign(node.require("value"));
     read_facts(node, m_complete, number);
-  } else if (m_complete && node.is_scalar()) {
-    node.complain("expected {value, unit, source, from, range}, found '" + node.as_string() + "'",
+  } else if (m_complete && (node.is_scalar() || node.is_sequence())) {
+    const std::string found = node.is_scalar() ? "'" + node.as_string() + "'" : "a list";
+    node.complain("expected {value, unit, source, from, range}, found " + found,
                   "a machine that extends no other says where each number comes from");
   } else {
     assign(node);
@@ -210,7 +236,7 @@ void MachineReader::read_latencies(const YamlNode& section, Machine& machine) {
 }
 
 void MachineReader::read_facts(const YamlNode& node, bool required, MachineNumber& number) {
-  const bool is_text = number.unit.empty();
+  const bool is_text = number.unit.empty();  // or a list
   if (const auto unit = is_text ? std::nullopt : take(node, "unit", required)) {
     const std::string text = unit->as_string();
     if (unit->is_scalar() && text != number.unit)

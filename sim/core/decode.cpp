@@ -10,8 +10,8 @@
 #include <map>
 #include <set>
 
-#include "isa/checker.h"
 #include "isa/control_flow.h"
+#include "sim/core/schedule_check.h"
 
 namespace mtsim::sim {
 namespace {
@@ -278,60 +278,8 @@ std::unique_ptr<DecodedProgram::Impl> decode(const isa::Program& program, const 
   return decoded;
 }
 
-namespace {
-
-/// One sentence in front of what is wrong: "k is scheduled for VLDW=10 and this machine has 11: ...".
-isa::Diagnostic refusal(const isa::Program& program, const isa::Pipeline& pipeline, std::size_t findings) {
-  std::map<std::string, std::string> differences;  // one for each mnemonic and kind of destination
-  for (const isa::Packet& packet : program.packets) {
-    for (const isa::Instruction& instruction : packet.instructions) {
-      const auto scheduled = isa::writes(instruction, program.scheduled_for);
-      const auto now = isa::writes(instruction, pipeline);
-      for (std::size_t i = 0; i < now.size(); ++i) {
-        if (now[i].cycles == scheduled[i].cycles) continue;
-        differences[fmt::format("{}={}", instruction.row->mnemonic, scheduled[i].cycles)] =
-            std::to_string(now[i].cycles);
-      }
-    }
-  }
-  if (program.scheduled_for.branch_cycles() != pipeline.branch_cycles()) {
-    differences[fmt::format("SBR={}", program.scheduled_for.branch_cycles())] =
-        std::to_string(pipeline.branch_cycles());
-  }
-  std::string scheduled, now;
-  for (const auto& [before, after] : differences) {
-    scheduled += (scheduled.empty() ? "" : " ") + before;
-    now +=
-        (now.empty() ? "" : " ") + (differences.size() == 1 ? after : before.substr(0, before.find('=') + 1) + after);
-  }
-  return {isa::Severity::error,
-          {program.file},
-          fmt::format("{} is scheduled for {} and this machine has {}: {} place{} would get other values", program.name,
-                      scheduled, now, findings, findings == 1 ? "" : "s"),
-          "schedule the kernel anew, or run it at its own latencies",
-          "other-latencies"};
-}
-
-}  // namespace
-
 DecodedProgram::DecodedProgram(const isa::Program& program, const isa::Pipeline& pipeline) {
-  // A hand schedule on another machine is refused where it would compute something else. What is wrong on the machine
-  // it was scheduled for too is the checker's business, not ours.
-  if (pipeline != program.scheduled_for) {
-    const std::vector<isa::Diagnostic> known = isa::check(program, program.scheduled_for);
-    std::vector<isa::Diagnostic> wrong;
-    for (isa::Diagnostic& diagnostic : isa::check(program, pipeline)) {
-      if (diagnostic.severity != isa::Severity::error) continue;
-      const bool is_new = std::none_of(known.begin(), known.end(), [&](const isa::Diagnostic& k) {
-        return k.code == diagnostic.code && k.place == diagnostic.place;
-      });
-      if (is_new) wrong.push_back(std::move(diagnostic));
-    }
-    if (!wrong.empty()) {
-      wrong.insert(wrong.begin(), refusal(program, pipeline, wrong.size()));
-      throw isa::IsaError(std::move(wrong));
-    }
-  }
+  require_same_meaning(program, pipeline);
   m_impl = decode(program, pipeline);
 }
 

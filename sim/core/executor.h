@@ -44,7 +44,8 @@ inline constexpr std::uint64_t k_return_address = 0xFFFF'FFFF'0000'0000;
 /// A program decoded once for one set of latencies; immutable, shared by all cores. Kept alive by whoever runs it.
 class DecodedProgram {
  public:
-  /// Throws isa::IsaError when the machine's latencies make the hand schedule wrong (see isa::check).
+  /// Throws isa::IsaError when the machine's latencies or its lack of an issue slot make the hand schedule wrong
+  /// (schedule_check.h).
   DecodedProgram(const isa::Program& program, const isa::Pipeline& pipeline);
   ~DecodedProgram();
   DecodedProgram(const DecodedProgram&) = delete;

@@ -89,6 +89,20 @@ TEST_CASE("a faster machine makes a read of the old value an error", "[isa][chec
   CHECK_THAT(found[0].message, Contains("the new value"));
 }
 
+TEST_CASE("an instruction on a slot that the machine lacks is an error with the slots that are left",
+          "[isa][checker]") {
+  Pipeline machine;
+  machine.remove(Unit::SMAC2);
+  const std::string text = "  SADD.M2 1, R1, R2 | SADD.M1 1, R1, R3\n  SMVAGA.M2 R1, AR0\n" + k_return;
+  const auto found = findings(text, "absent-unit", &machine);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].str() ==
+        "k.s:1:3: error: SADD issues to SMAC2, which this machine does not have; SADD can issue to SMAC1, SIEU here: "
+        "schedule the kernel anew");
+  CHECK(found[1].place.line == 2);
+  CHECK(findings(text, "absent-unit").empty());
+}
+
 TEST_CASE(".scheduled_for says what the schedule was written for", "[isa][checker]") {
   const std::string text =
       ".scheduled_for VFMULAS32=7\n  VFMULAS32.M1 VR0, VR1, VR2, VR3\n  SNOP 6\n  VSTW VR3, *AR0\n" + k_return;

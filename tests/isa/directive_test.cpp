@@ -129,10 +129,14 @@ TEST_CASE(".scheduled_for sets the latencies a schedule assumes", "[isa][directi
   CHECK(program.scheduled_for.of(row(Mnemonic::VLDW)) == 8);
   CHECK(program.scheduled_for.of(row(Mnemonic::VLDDW)) == 9);
   CHECK(program.scheduled_for.of(row(Mnemonic::SADDA), {RegisterFile::AR, 9}) == 3);
+  CHECK(assemble(".scheduled_for VLDW=8, -vmac3\n SNOP 1", "k.s").scheduled_for.str() == "VLDW=8 -VMAC3");
+  CHECK_THAT(errors_of(".scheduled_for -VMAC4\n SNOP 1"),
+             Catch::Matchers::Contains("k.s:1:17: error: unknown unit 'VMAC4'; did you mean 'VMAC1'?"));
+  CHECK_THAT(errors_of(".scheduled_for -SIEU\n SNOP 1"), Catch::Matchers::Contains("SIEU cannot be taken away"));
   CHECK_THAT(errors_of(".scheduled_for VLWD=9\nSNOP 1"), Contains("k.s:1:16") && Contains("did you mean 'VLDW'?"));
   CHECK_THAT(errors_of(".scheduled_for VLDW=99\nSNOP 1"), Contains("k.s:1:21") && Contains("outside 1..63"));
   CHECK_THAT(errors_of(".scheduled_for SNOP=2\nSNOP 1"), Contains("SNOP has no latency to change"));
-  CHECK_THAT(errors_of(".scheduled_for VLDW\nSNOP 1"), Contains("'VLDW' is not MNEMONIC=CYCLES"));
+  CHECK_THAT(errors_of(".scheduled_for VLDW\nSNOP 1"), Contains("'VLDW' is neither MNEMONIC=CYCLES nor -UNIT"));
 }
 
 namespace {

@@ -72,7 +72,7 @@ TEST_CASE("mt3000 loads with the numbers of the paper", "[machine]") {
 
 TEST_CASE("every number of mt3000 has one line with a source, and lies in its plausible range", "[machine]") {
   const auto machine = Machine::load("mt3000");
-  CHECK(machine.numbers().size() == 22);
+  CHECK(machine.numbers().size() == 23);
   std::set<std::string> keys;
   for (const auto& line : machine.numbers()) {
     INFO(line.key);
@@ -80,7 +80,7 @@ TEST_CASE("every number of mt3000 has one line with a source, and lies in its pl
     CHECK_FALSE(line.value.empty());
     CHECK_FALSE(line.source.empty());
     CHECK_FALSE(line.overridden);
-    if (line.key == "ddr.memory_model") continue;
+    if (line.key == "ddr.memory_model" || line.key == "core.absent_units") continue;
     CHECK_FALSE(line.unit.empty());
     CHECK(line.range_low <= machine.get(line.key));
     CHECK(machine.get(line.key) <= line.range_high);
@@ -171,7 +171,7 @@ TEST_CASE("a what-if may extend another file beside it", "[machine]") {
   CHECK(machine.config().cluster.cores == 12);
   CHECK(machine.config().pipeline.str() == "VLDW=7 SLDH=6");
   CHECK(number(machine, "latencies.VLDW").source == "set in b.yaml (first: 8)");
-  CHECK(machine.numbers().size() == 24);
+  CHECK(machine.numbers().size() == 25);
 }
 
 TEST_CASE("machines that extend each other in a circle are refused", "[machine]") {
@@ -257,6 +257,38 @@ TEST_CASE("latencies are overridden by mnemonic", "[machine]") {
   CHECK(number(machine, "latencies.VLDW").source == "a table");
 }
 
+TEST_CASE("issue slots are taken away by name", "[machine]") {
+  const auto machine = Machine::parse("extends: mt3000\ncore: {absent_units: [VMAC3, VLDST2]}\n", "w.yaml");
+  CHECK(machine.config().pipeline.str() == "-VMAC3 -VLDST2");
+  CHECK(number(machine, "core.absent_units").value == "[VMAC3, VLDST2]");
+  CHECK(number(machine, "core.absent_units").source == "set in w.yaml (mt3000: [])");
+  CHECK(error_of_what_if("core: {absent_units: [VMAC3, VMAC4]}") ==
+        "w.yaml:2:30: error: 'core.absent_units[1]': unknown unit 'VMAC4'; did you mean 'VMAC1'?");
+  CHECK(contains(error_of_what_if("core: {absent_units: [VPU]}"), "unknown unit 'VPU'; the units are SMAC1, SMAC2, "));
+  CHECK(contains(error_of_what_if("core: {absent_units: [SIEU]}"),
+                 "'core.absent_units': no machine lacks SIEU; SIEU cannot be taken away: SLT would have no slot"));
+  CHECK(contains(error_of_what_if("core: {absent_units: [VMAC1, VMAC2, VMAC3]}"), "no slot to issue to"));
+  CHECK(contains(error_of_what_if("core: {absent_units: VMAC3}"), "expected a list, found 'VMAC3'"));
+  CHECK(contains(error_of_what_if("core: {absent_units: [[VMAC3]]}"), "expected a value, found a list"));
+  CHECK(
+      contains(error_of_edit("{value: [], ", "{value: 3, "), "'core.absent_units.value': expected a list, found '3'"));
+}
+
+TEST_CASE("--set takes issue slots away and gives them back", "[machine]") {
+  for (const char* text : {"core.absent_units=VMAC3,SMAC2", "core.absent_units=[VMAC3, SMAC2]"}) {
+    CHECK(Machine::load("mt3000", {text}).config().pipeline.str() == "-SMAC2 -VMAC3");
+  }
+  CHECK(Machine::load("whatif_two_vmacs", {"core.absent_units=[]"}).config().pipeline.str() == "VFMULAS32=8 VLDW=12");
+  CHECK(contains(error_of_set("core.absent_units=VMAC3,,VMAC2"), "unknown unit ''"));
+  CHECK(contains(error_of_set("core.absent_units=[VLDST3]"), "unknown unit 'VLDST3'; did you mean 'VLDST1'?"));
+}
+
+TEST_CASE("the peak counts the vector multipliers that are there", "[machine]") {
+  const auto machine = Machine::load("whatif_two_vmacs");
+  CHECK(machine.config().pipeline.str() == "VFMULAS32=8 VLDW=12 -VMAC3");
+  CHECK(machine.config().peak_gmac_s(2) == Approx(4147.2 * 2 / 3));
+}
+
 TEST_CASE("a machine that stands alone says everything about every number", "[machine]") {
   CHECK(Machine::parse(mt3000_text(), "m.yaml").config().name == "mt3000");
   CHECK(contains(error_of_edit("source: fitted,    range: [30, 34]", "source: fitted"),
@@ -321,7 +353,10 @@ TEST_CASE("the fingerprint follows everything that decides timing and nothing el
     INFO(line.key);
     auto machine = base;
     const bool is_bytes = line.unit == "B";
-    machine.set(line.key, line.key == "ddr.memory_model" ? "other" : is_bytes ? "4096" : "61");
+    machine.set(line.key, line.key == "ddr.memory_model"    ? "other"
+                          : line.key == "core.absent_units" ? "VMAC3"
+                          : is_bytes                        ? "4096"
+                                                            : "61");
     CHECK(seen.insert(machine.fingerprint()).second);
   }
   CHECK(seen.insert(Machine::load("mt3000", {"latencies.VLDW=8"}).fingerprint()).second);

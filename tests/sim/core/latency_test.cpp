@@ -149,20 +149,3 @@ TEST_CASE("a machine file's latency is what the executor uses", "[core][latency]
   CHECK(core.f32(40, 0) == 0.0f);
   CHECK(core.f32(41, 0) == 6.0f);
 }
-
-TEST_CASE("a hand schedule that a machine's latencies break is refused, not run wrongly", "[core][latency]") {
-  isa::Pipeline slow;
-  slow.override(isa::Mnemonic::VFMULAS32, 8);
-  const isa::Program program = isa::assemble(
-      " VFMULAS32.M1 VR1, VR2, VR3, VR10\n SNOP 5\n VFMULAS32.M1 VR1, VR2, VR10, VR11\n" + k_return, "test.s");
-  CHECK_THROWS_AS(DecodedProgram(program, slow), isa::IsaError);
-  CHECK_NOTHROW(DecodedProgram(program, {}));
-}
-
-TEST_CASE("a machine is not refused for what is wrong on the schedule's own machine too", "[core][latency]") {
-  isa::Pipeline slow;
-  slow.override(isa::Mnemonic::SLDH, 8);
-  // The two writes of R1 land together on any machine; SLDH is not even used.
-  const isa::Program program = isa::assemble(" SADD.M1 1, R2, R1\n| SADD.M2 2, R2, R1\n" + k_return, "test.s");
-  CHECK_NOTHROW(DecodedProgram(program, slow));
-}
