@@ -51,13 +51,11 @@ bench: $(BUILD)/build.ninja ## speed of the simulator on this host, beside its y
 fit: build ## fit the fitted numbers of sim/machines/mt3000.yaml to Table VIII (FP32) and write them there
 	$(BUILD)/mtsim fit scenarios/paper/table_viii.yaml --write sim/machines/mt3000.yaml
 
-regress: $(BUILD)/build.ninja ## compare the cycles of every kernel with its golden file
-	cmake --build $(BUILD) --target test_kernels
-	ctest --test-dir $(BUILD) --output-on-failure --label-regex regress
+regress: build ## compare what every kernel and operator takes with its golden file
+	$(BUILD)/mtsim regress
 
-regress-update: $(BUILD)/build.ninja ## rewrite the golden files; review the diff
-	cmake --build $(BUILD) --target test_kernels
-	MTSIM_REGRESS_UPDATE=1 ctest --test-dir $(BUILD) --output-on-failure --label-regex regress
+regress-update: build ## rewrite the golden files; review the diff
+	$(BUILD)/mtsim regress --update
 	git diff --stat -- tests
 
 lint: deps-dev ## format, include directions, markers, file length, shell syntax

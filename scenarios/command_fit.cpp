@@ -59,10 +59,10 @@ void write_fit(const Options& options, const Scenario& scenario, const FitResult
 }
 
 int run(const Options& options, const CommonOptions& common) {
-  const Scenario scenario = load_scenario(options.scenario);
+  const Scenario scenario = load_scenario(options.scenario).for_fit();
   const auto keys = split_list(options.parameters, "--parameters");
   const std::string fallback = options.machine_file.empty() ? scenario.machine : options.machine_file;
-  GemmRunner runner(load_machine(common, fallback));
+  OperatorRunner runner(load_machine(common, fallback));
   const auto parameters = fit_parameters(runner.machine(), keys);
   if (!options.machine_file.empty()) require_fit_target(options, keys, common);
   protect_from_json(common, {scenario.path});

@@ -1,75 +1,122 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <list>
 #include <memory>
 
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
-#include "scenarios/gemm_runner.h"
+#include "scenarios/operator_runner.h"
 #include "scenarios/progress.h"
 
 namespace mtsim::scenarios {
 
 namespace {
 
+/// What the user gave for one operator, words as written.
 struct Options {
-  GemmRequest request;
-  std::string dtype = "f32";
-  std::string variant = "best,automatic";
-  std::string tile;
+  const Operator* op = nullptr;
+  CLI::App* app = nullptr;
+  OperatorRequest request;
+  std::string dtype;
+  std::string variant;
   std::string depth;
   bool no_memo = false;
 };
 
 int run(const Options& options, const CommonOptions& common) {
-  GemmRequest request = options.request;
-  require_gemm_dtype(options.dtype);
-  request.sequence = parse_sequence(options.variant);
-  request.tiles = kernels::parse_gemm_tiles(options.tile, kernels::DType::f32);
-  request.memo = !options.no_memo;
-  request.depth = !options.depth.empty() ? parse_depth(options.depth)
-                  : request.verify       ? sim::Depth::functional
-                                         : sim::Depth::timing;
-  GemmRunner runner(load_machine(common));
-  GemmOutcome outcome;
+  OperatorRequest request = options.request;
+  request.op = options.op;
+  request.spec.dtype = parse_dtype(*options.op, options.dtype);
+  request.spec.variant = parse_variant(*options.op, options.variant);
+  options.op->check_tile(request.spec.tile, request.spec.dtype);
+  request.options.memo = !options.no_memo;
+  request.options.depth = !options.depth.empty()   ? parse_depth(options.depth)
+                          : request.options.verify ? sim::Depth::functional
+                                                   : sim::Depth::timing;
+  OperatorRunner runner(load_machine(common));
+  OperatorOutcome outcome;
   {
-    Progress progress("gemm");
+    Progress progress{std::string(options.op->info().name)};
     outcome = runner.run(request);
   }
-  emit(common, gemm_json(outcome, runner.machine()), gemm_text(outcome, runner.machine()));
+  emit(common, operator_json(outcome, runner.machine()), operator_text(outcome, runner.machine()));
   return outcome.passed() ? k_exit_done : k_exit_failed;
+}
+
+/// How a case is simulated, the same for every operator: the fields of CaseOptions.
+void add_run_options(CLI::App& sub, Options& options) {
+  sub.add_option("--depth", options.depth,
+                 "functional moves every byte, timing skips data; the same cycles (default timing)");
+  sub.add_flag("--no-memo", options.no_memo,
+               "Timing depth: profile every microkernel call anew and keep nothing on disk");
+  sub.add_flag("--verify", options.request.options.verify, "Compare with FP64; implies functional depth");
+  sub.add_option("--seed", options.request.options.seed, "Of the random operands (default 1)")->check(whole_number(0));
+}
+
+/// "f32" or "f32 (default) or f16".
+std::string dtype_help(const OperatorInfo& info) {
+  std::vector<std::string> words;
+  for (const DType dtype : info.dtypes) words.emplace_back(to_string(dtype));
+  if (words.size() > 1) words.front() += " (default)";
+  return fmt::format("Element type ({})", fmt::join(words, ", "));
+}
+
+/// "best or paper, and automatic, large_m or small_m; the first of each by default".
+std::string variant_help(const OperatorInfo& info) {
+  std::vector<std::string> groups;
+  for (const VariantGroup& group : info.variants) {
+    groups.push_back(
+        fmt::format("{} or {}", fmt::join(group.words.begin(), group.words.end() - 1, ", "), group.words.back()));
+  }
+  return fmt::format("{}; the first of each by default", fmt::join(groups, ", and "));
+}
+
+void add_operator(CLI::App& parent, Options& options, CommonOptions& common) {
+  const OperatorInfo& info = options.op->info();
+  CLI::App* sub = parent.add_subcommand(std::string(info.name), std::string(info.summary));
+  options.app = sub;
+  options.dtype = to_string(info.dtypes.front());
+  options.request.spec.shape.resize(info.dimensions.size());
+  for (std::size_t i = 0; i < info.dimensions.size(); ++i) {
+    const Dimension& dimension = info.dimensions[i];
+    options.request.spec.shape[i] = dimension.value.value_or(0);
+    const std::string help = dimension.value ? fmt::format("{} (default {})", dimension.help, *dimension.value)
+                                             : std::string(dimension.help);
+    sub->add_option(fmt::format("--{}", dimension.name), options.request.spec.shape[i], help)
+        ->check(whole_number(1))
+        ->required(!dimension.value);
+  }
+  sub->add_option("--dtype", options.dtype, dtype_help(info));
+  if (!info.variants.empty()) sub->add_option("--variant", options.variant, variant_help(info));
+  if (!info.tiles.empty()) sub->add_option("--tile", options.request.spec.tile, std::string(info.tiles));
+  add_run_options(*sub, options);
+  add_json_option(*sub, common);
+  add_machine_options(*sub, common);
+  std::string footer = "\nExit status 1 after a fault, a DMA finding, or a result outside the error bound.";
+  for (const auto example : info.examples) footer += fmt::format("\n  mtsim op {} {}", info.name, example);
+  sub->footer(footer);
 }
 
 }  // namespace
 
 Command add_op(CLI::App& app, CommonOptions& common) {
-  auto options = std::make_shared<Options>();
   CLI::App* op = app.add_subcommand("op", "Run one operator on one cluster");
   op->require_subcommand(1);
-  CLI::App* sub = op->add_subcommand("gemm", "Y[m,n] = X[m,k] * W[k,n], row-major");
-  sub->add_option("--m", options->request.shape.m, "Rows of X and Y")->check(whole_number(1))->required();
-  sub->add_option("--n", options->request.shape.n, "Columns of W and Y")->check(whole_number(1))->required();
-  sub->add_option("--k", options->request.shape.k, "Columns of X, rows of W")->check(whole_number(1))->required();
-  sub->add_option("--dtype", options->dtype, "Element type (f32)");
-  sub->add_option("--variant", options->variant,
-                  "best or paper (its own sequence), and automatic, large_m (W broadcast) or small_m (X broadcast)");
-  sub->add_option("--tile", options->tile, "Block sizes, e.g. mg=720,kg=2048,k2=128,n2=256 (the paper's by default)");
-  sub->add_option("--depth", options->depth,
-                  "functional moves every byte, timing skips data; the same cycles (default timing)");
-  sub->add_flag("--no-memo", options->no_memo,
-                "Timing depth: profile every microkernel call anew and keep nothing on disk");
-  sub->add_flag("--verify", options->request.verify, "Compare with FP64; implies functional depth");
-  sub->add_option("--seed", options->request.seed, "Of the random operands in [-1, 1) (default 1)")
-      ->check(whole_number(0));
-  add_json_option(*sub, common);
-  add_machine_options(*sub, common);
+  auto all = std::make_shared<std::list<Options>>();
+  for (const Operator* each : operators()) {
+    Options& options = all->emplace_back();
+    options.op = each;
+    add_operator(*op, options, common);
+  }
   op->footer("\n  mtsim op gemm --m 720 --n 256 --k 2048 --dtype f32 --verify");
-  sub->footer(R"(
-Exit status 1 after a fault, a DMA finding, or a result outside the error bound.
-  mtsim op gemm --m 720 --n 256 --k 2048 --dtype f32 --verify
-  mtsim op gemm --m 4096 --n 4096 --k 4096 --set ddr.bandwidth_gb_s=60 --json -
-  mtsim op gemm --m 8 --n 4096 --k 4096 --variant paper,small_m)");
-  return {sub, [options, &common] { return run(*options, common); }};
+  return {op, [all, &common] {
+            const auto chosen =
+                std::find_if(all->begin(), all->end(), [](const Options& o) { return o.app->parsed(); });
+            return run(*chosen, common);
+          }};
 }
 
 }  // namespace mtsim::scenarios

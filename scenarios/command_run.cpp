@@ -25,10 +25,10 @@ sim::Machine apply_sets(Scenario& scenario, const CommonOptions& common) {
   for (const auto& number : machine.numbers()) known.push_back(number.key);
   for (const auto& [key, value] : machine_sets) {
     if (!key.starts_with("latencies.") && std::find(known.begin(), known.end(), key) == known.end()) {
-      auto all = Scenario::keys();
+      auto all = scenario.keys();
       all.insert(all.end(), known.begin(), known.end());
       throw UsageError(fmt::format("--set {}: unknown key{}\n  scenario keys: {}\n  machine keys: {}", key,
-                                   isa::did_you_mean(key, all), fmt::join(Scenario::keys(), ", "),
+                                   isa::did_you_mean(key, all), fmt::join(scenario.keys(), ", "),
                                    fmt::join(known, ", ")));
     }
     machine.set(key, value);
@@ -40,7 +40,7 @@ sim::Machine apply_sets(Scenario& scenario, const CommonOptions& common) {
 
 int run(const std::string& path, const CommonOptions& common) {
   Scenario scenario = load_scenario(path);
-  GemmRunner runner(apply_sets(scenario, common));
+  OperatorRunner runner(apply_sets(scenario, common));
   ScenarioResult result;
   {
     Progress progress(scenario.name, static_cast<std::int64_t>(scenario.cells().size()));
@@ -62,7 +62,7 @@ Command add_run(CLI::App& app, CommonOptions& common) {
       ->type_name("NAME|FILE");
   add_set_option(
       *sub, common,
-      "Change a number of the machine, or a key of the scenario: m, n, k, depth, variant, tile, dtype (repeatable)");
+      "Change a number of the machine, or a key of the scenario: its axes, depth, variant, tile (repeatable)");
   sub->footer(R"(
 Exit status 1 when a cell faults or has DMA findings; a large error against the paper is a result, not a failure.
   mtsim run scenarios/paper/table_viii.yaml

@@ -31,9 +31,9 @@ double rounded(double value) {
 /// Evaluates points of the search space, each once.
 class Objective {
  public:
-  Objective(const Scenario& scenario, GemmRunner& runner, const std::vector<FitParameter>& parameters,
+  Objective(const Scenario& scenario, OperatorRunner& runner, const std::vector<FitParameter>& parameters,
             const std::function<void(const FitStep&)>& on_step)
-      : m_scenario(alone(scenario)),
+      : m_scenario(scenario),
         m_runner(runner),
         m_parameters(parameters),
         m_on_step(on_step),
@@ -67,12 +67,6 @@ class Objective {
   const ScenarioResult& result(const std::vector<double>& point) const { return m_known.at(point); }
 
  private:
-  /// Without the variant shown beside: the fit does not look at it.
-  static Scenario alone(Scenario scenario) {
-    scenario.beside.reset();
-    return scenario;
-  }
-
   static double mape(const ScenarioResult& result) { return result.summary.at(std::string(k_fit_metric)).mape_percent; }
 
   ScenarioResult run(const std::vector<double>& point) {
@@ -86,7 +80,7 @@ class Objective {
   }
 
   const Scenario m_scenario;
-  GemmRunner& m_runner;
+  OperatorRunner& m_runner;
   const std::vector<FitParameter>& m_parameters;
   const std::function<void(const FitStep&)>& m_on_step;
   const sim::Machine m_base;
@@ -181,7 +175,7 @@ std::vector<FitParameter> fit_parameters(const sim::Machine& machine, std::span<
   return parameters;
 }
 
-FitResult fit(const Scenario& scenario, GemmRunner& runner, std::vector<FitParameter> parameters,
+FitResult fit(const Scenario& scenario, OperatorRunner& runner, std::vector<FitParameter> parameters,
               const std::function<void(const FitStep&)>& on_step) {
   const auto cells = scenario.cells();
   if (std::none_of(cells.begin(), cells.end(),

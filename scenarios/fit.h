@@ -50,7 +50,7 @@ std::vector<FitParameter> fit_parameters(const sim::Machine& machine, std::span<
 /// Minimises the scenario's mean absolute latency error: the machine's own values and a coarse grid first, then a
 /// pattern search from the best of them; the same steps on every host. The result is the best point evaluated.
 /// `on_step` is called after each evaluation.
-FitResult fit(const Scenario& scenario, GemmRunner& runner, std::vector<FitParameter> parameters,
+FitResult fit(const Scenario& scenario, OperatorRunner& runner, std::vector<FitParameter> parameters,
               const std::function<void(const FitStep&)>& on_step = {});
 
 }  // namespace mtsim::scenarios

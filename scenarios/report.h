@@ -12,7 +12,7 @@
 #include "isa/program.h"
 #include "scenarios/exec.h"
 #include "scenarios/fit.h"
-#include "scenarios/gemm_runner.h"
+#include "scenarios/operator_runner.h"
 #include "scenarios/scenario.h"
 #include "scenarios/scenario_runner.h"
 #include "scenarios/spec_exec.h"
@@ -20,8 +20,6 @@
 #include "sim/core/executor.h"
 
 namespace mtsim::scenarios {
-
-using Json = nlohmann::ordered_json;  // keys stay in the order they are written
 
 /// A note of every result.
 inline constexpr std::string_view k_not_modelled =
@@ -76,9 +74,9 @@ CheckCounts count(const std::vector<isa::Diagnostic>& diagnostics);
 Json check_json(const std::string& file, const std::vector<isa::Diagnostic>& diagnostics);
 std::string check_text(const std::string& file, const std::vector<isa::Diagnostic>& diagnostics);
 
-// op gemm.
-Json gemm_json(const GemmOutcome& outcome, const sim::Machine& machine);
-std::string gemm_text(const GemmOutcome& outcome, const sim::Machine& machine);
+// op.
+Json operator_json(const OperatorOutcome& outcome, const sim::Machine& machine);
+std::string operator_text(const OperatorOutcome& outcome, const sim::Machine& machine);
 
 // run.
 Json scenario_json(const Scenario& scenario, const ScenarioResult& result, const sim::Machine& machine);

@@ -16,9 +16,14 @@ namespace {
 constexpr std::string_view k_run_command = "mtsim run SCENARIO --json FILE";
 constexpr std::string_view k_fit_command = "mtsim fit SCENARIO --json FILE";
 
+/// A value of an axis: 4096, f16.
+std::string axis_text(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : std::to_string(value.get<std::int64_t>());
+}
+
 std::string shape_text(const Json& shape) {
   std::vector<std::string> words;
-  for (const auto& [key, value] : shape.items()) words.push_back(fmt::format("{}={}", key, value.get<std::int64_t>()));
+  for (const auto& [key, value] : shape.items()) words.push_back(fmt::format("{}={}", key, axis_text(value)));
   return joined(words, " ");
 }
 
@@ -27,13 +32,13 @@ std::string note_cells(const Json& run, const Json& note, const std::vector<std:
   std::vector<std::string> words;
   std::size_t matched = 0;
   for (const auto& axis : axes) {
-    std::vector<std::int64_t> values;
+    std::vector<std::string> values;
     matched = 0;
     for (const auto& cell : run.at("cases")) {
       const auto& notes = cell.at("notes");
       if (std::find(notes.begin(), notes.end(), note) == notes.end()) continue;
       ++matched;
-      const std::int64_t value = cell.at("case").at(axis);
+      const std::string value = axis_text(cell.at("case").at(axis));
       if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
     }
     words.push_back(fmt::format("{}={}", axis, fmt::join(values, "|")));
@@ -42,53 +47,81 @@ std::string note_cells(const Json& run, const Json& note, const std::vector<std:
 }
 
 /// Every note of the cells once, in the order of the table.
-std::string notes_section(const Json& run, const std::string& rows, const std::string& columns) {
+std::string notes_section(const Json& run, const std::vector<std::string>& axes) {
   std::string out;
   std::set<std::string> seen;
   for (const auto& cell : run.at("cases")) {
     for (const auto& note : cell.at("notes")) {
       const auto text = note.get<std::string>();
-      if (seen.insert(text).second) out += fmt::format("- {}: {}\n", note_cells(run, note, {rows, columns}), text);
+      if (seen.insert(text).second) out += fmt::format("- {}: {}\n", note_cells(run, note, axes), text);
     }
   }
   return out;
 }
 
-/// One scenario's section: a table in the paper's layout, summary, explained cells.
-std::string scenario_section(const Json& run) {
+/// The cells where `axis` has the value `of`; all of them without an axis. In the paper's layout.
+std::string cells_table(const Json& run, const std::string& axis, const std::string& of) {
   const std::string rows = run.at("rows"), columns = run.at("columns");
-  std::vector<std::int64_t> column_values;
-  for (const auto& cell : run.at("cases")) {
-    const std::int64_t value = cell.at("case").at(columns);
-    if (std::find(column_values.begin(), column_values.end(), value) == column_values.end())
-      column_values.push_back(value);
-  }
+  std::vector<const Json*> cells;
   std::vector<std::string> header = {rows + " \\ " + columns};
-  for (const std::int64_t value : column_values) header.push_back(std::to_string(value));
+  for (const auto& cell : run.at("cases")) {
+    if (!axis.empty() && axis_text(cell.at("case").at(axis)) != of) continue;
+    cells.push_back(&cell);
+    const std::string value = axis_text(cell.at("case").at(columns));
+    if (std::find(header.begin() + 1, header.end(), value) == header.end()) header.push_back(value);
+  }
   Table table(std::vector<Align>(header.size(), Align::right), header);
   std::vector<std::string> line;
-  for (const auto& cell : run.at("cases")) {
-    if (line.empty()) line.push_back(std::to_string(cell.at("case").at(rows).get<std::int64_t>()));
-    const double simulated = cell.at("metrics").at("latency_ms");
-    const Json& paper = cell.at("paper");
+  for (const Json* cell : cells) {
+    if (line.empty()) line.push_back(axis_text(cell->at("case").at(rows)));
+    const double simulated = cell->at("metrics").at("latency_ms");
+    const Json& paper = cell->at("paper");
     line.push_back(paper.contains("latency_ms")
                        ? fmt::format("{:.2f} / {:.2f} ({:+.1f} %)", paper.at("latency_ms").get<double>(), simulated,
-                                     cell.at("error_percent").at("latency_ms").get<double>())
+                                     cell->at("error_percent").at("latency_ms").get<double>())
                        : fmt::format("- / {:.2f}", simulated));
     if (line.size() == header.size()) {
       table.add(std::move(line));
       line.clear();
     }
   }
-  std::string out = fmt::format("## {}\n\nLatency in ms: paper / simulated (signed error). {} depth, {}.\n\n{}\n",
-                                run.at("title").get<std::string>(), run.at("depth").get<std::string>(),
-                                run.at("dtype").get<std::string>(), table.markdown());
-  for (const auto& [metric, summary] : run.at("summary").items()) {
+  return table.markdown();
+}
+
+std::string summary_lines(const Json& summaries) {
+  std::string out;
+  for (const auto& [metric, summary] : summaries.items()) {
     out += fmt::format("- {}: mean absolute error **{:.1f} %** over {} cells, worst {:+.1f} % at {}\n", metric,
                        summary.at("mape_percent").get<double>(), summary.at("cases").get<int>(),
                        summary.at("worst_percent").get<double>(), shape_text(summary.at("worst_case")));
   }
-  return out + notes_section(run, rows, columns) + "\n";
+  return out;
+}
+
+/// One scenario's section: a table in the paper's layout for each value of its tables' axis, summary, explained cells.
+std::string scenario_section(const Json& run) {
+  std::vector<std::string> axes = {run.at("rows"), run.at("columns")};
+  std::vector<std::string> dtypes;
+  for (const auto& dtype : run.at("dtype").is_array() ? run.at("dtype") : Json::array({run.at("dtype")}))
+    dtypes.push_back(dtype);
+  std::string out = fmt::format("## {}\n\nLatency in ms: paper / simulated (signed error). {} depth, {}.\n\n",
+                                run.at("title").get<std::string>(), run.at("depth").get<std::string>(), joined(dtypes));
+  if (!run.contains("tables")) {
+    out += cells_table(run, "", "") + "\n" + summary_lines(run.at("summary"));
+    return out + notes_section(run, axes) + "\n";
+  }
+  const std::string tables = run.at("tables");
+  axes.insert(axes.begin(), tables);
+  std::vector<std::string> seen;
+  for (const auto& cell : run.at("cases")) {
+    const std::string value = axis_text(cell.at("case").at(tables));
+    if (std::find(seen.begin(), seen.end(), value) != seen.end()) continue;
+    seen.push_back(value);
+    out += fmt::format("{} = {}\n\n{}\n", tables, value, cells_table(run, tables, value));
+    if (run.contains("table_summary") && run.at("table_summary").contains(value))
+      out += summary_lines(run.at("table_summary").at(value)) + "\n";
+  }
+  return out + "All tables:\n\n" + summary_lines(run.at("summary")) + notes_section(run, axes) + "\n";
 }
 
 std::string number_text(const Json& value) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "scenarios/report.h"
@@ -12,17 +13,39 @@ namespace mtsim::scenarios {
 
 namespace {
 
-std::string axis_name(Axis axis) { return std::string(k_axis_names[static_cast<std::size_t>(axis)]); }
-const std::vector<std::int64_t>& values(const Scenario& scenario, Axis axis) {
-  return scenario.grid[static_cast<std::size_t>(axis)];
+/// The dimensions of a cell, and its dtype where that varies.
+Json case_json(const Scenario& scenario, const Point& at) {
+  Json json;
+  for (std::size_t a = 0; a < scenario.axes.size(); ++a) {
+    const Axis& axis = scenario.axes[a];
+    if (!axis.is_dtype) json[axis.name] = at[a];
+    if (axis.is_dtype && axis.values.size() > 1) json[axis.name] = axis.text(at[a]);
+  }
+  return json;
 }
 
-Json shape_json(const kernels::GemmShape& shape) { return {{"m", shape.m}, {"n", shape.n}, {"k", shape.k}}; }
-std::string shape_text(const kernels::GemmShape& shape) {
-  return fmt::format("m={} n={} k={}", shape.m, shape.n, shape.k);
+/// "f32", or all of them.
+Json dtype_json(const Scenario& scenario) {
+  const Axis& axis = scenario.axes.back();
+  if (axis.values.size() == 1) return axis.text(axis.values.front());
+  Json json = Json::array();
+  for (const std::int64_t value : axis.values) json.push_back(axis.text(value));
+  return json;
 }
 
-std::vector<std::string> collect(const ScenarioResult& result, std::vector<std::string> GemmOutcome::*list) {
+Json summary_json(const Scenario& scenario, const ScenarioResult& result,
+                  const std::map<std::string, MetricSummary>& summaries) {
+  Json json = Json::object();
+  for (const auto& [metric, summary] : summaries) {
+    json[metric] = {{"mape_percent", summary.mape_percent},
+                    {"worst_percent", summary.worst_percent},
+                    {"worst_case", case_json(scenario, result.cells[summary.worst_cell].cell.at)},
+                    {"cases", summary.cells}};
+  }
+  return json;
+}
+
+std::vector<std::string> collect(const ScenarioResult& result, std::vector<std::string> OperatorOutcome::*list) {
   std::vector<std::string> all;
   for (const auto& cell : result.cells) {
     for (const auto& word : cell.outcome.*list) {
@@ -32,10 +55,10 @@ std::vector<std::string> collect(const ScenarioResult& result, std::vector<std::
   return all;
 }
 
-Json cell_json(const CellResult& cell) {
-  const GemmOutcome& outcome = cell.outcome;
+Json cell_json(const Scenario& scenario, const CellResult& cell) {
+  const OperatorOutcome& outcome = cell.outcome;
   Json json;
-  json["case"] = shape_json(cell.cell.shape);
+  json["case"] = case_json(scenario, cell.cell.at);
   json["metrics"] = Json::object();
   for (const auto& [metric, value] : cell.metrics) json["metrics"][metric] = value;
   json["metrics"]["cycles"] = outcome.launch.cycles;
@@ -45,10 +68,10 @@ Json cell_json(const CellResult& cell) {
   json["error_percent"] = Json::object();
   for (const auto& [metric, value] : cell.error_percent) json["error_percent"][metric] = value;
   if (cell.beside) {
-    json["beside"] = {{"variant", to_string(cell.beside->plan.variant)},
+    json["beside"] = {{"variant", cell.beside->variant()},
                       {"latency_ms", cell.beside->latency_ms},
-                      {"gmac_s", cell.beside->gmac_s},
                       {"cycles", cell.beside->launch.cycles}};
+    if (cell.beside->gmac_s > 0) json["beside"]["gmac_s"] = cell.beside->gmac_s;
   }
   json["status"] = outcome.launch.fault ? "fault" : "done";
   json["findings"] = outcome.launch.findings.size();
@@ -57,8 +80,8 @@ Json cell_json(const CellResult& cell) {
 }
 
 /// Lines about what went wrong in a run; empty when nothing did.
-std::string trouble(const GemmOutcome& outcome) {
-  const std::string where = shape_text(outcome.plan.shape);
+std::string trouble(const OperatorOutcome& outcome) {
+  const std::string where = outcome.shape();
   std::string out;
   if (outcome.launch.fault) out += fmt::format("{}: fault: {}\n", where, outcome.launch.fault->str());
   for (const auto& f : outcome.launch.findings) {
@@ -78,14 +101,16 @@ class RowLines {
     m_paper.push_back(reported == cell.cell.paper.end() ? "-" : fmt::format("{:.2f}", reported->second));
     m_simulated.push_back(fmt::format("{:.2f}", cell.metrics.at("latency_ms")));
     m_error.push_back(miss == cell.error_percent.end() ? "-" : fmt::format("{:+.1f}", miss->second));
-    m_rate.push_back(fmt::format("{:.0f}", cell.metrics.at("gmac_s")));
+    const auto macs = cell.metrics.find("gmac_s");
+    m_rate_name = macs != cell.metrics.end() ? "GMAC/s" : "GB/s";
+    m_rate.push_back(macs != cell.metrics.end() ? fmt::format("{:.0f}", macs->second)
+                                                : fmt::format("{:.1f}", cell.metrics.at("ddr_gb_s")));
     if (!cell.beside) return;
-    m_beside_name = to_string(cell.beside->plan.variant);
+    m_beside_name = cell.beside->variant();
     m_beside.push_back(fmt::format("{:.2f}", cell.beside->latency_ms));
   }
 
-  void add_to(Table& table, std::int64_t row) const {
-    std::string label = std::to_string(row);
+  void add_to(Table& table, std::string label) const {
     auto line = [&](const std::string& name, std::vector<std::string> cells) {
       cells.insert(cells.begin(), {std::exchange(label, ""), name});
       table.add(std::move(cells));
@@ -93,23 +118,63 @@ class RowLines {
     if (m_has_paper) line("paper", m_paper);
     line("simulated", m_simulated);
     if (m_has_paper) line("error %", m_error);
-    line("GMAC/s", m_rate);
+    line(m_rate_name, m_rate);
     if (!m_beside.empty()) line(m_beside_name, m_beside);
   }
 
  private:
   std::vector<std::string> m_paper, m_simulated, m_error, m_rate, m_beside;
-  std::string m_beside_name;
+  std::string m_beside_name, m_rate_name;
   bool m_has_paper = false;
 };
 
 /// " (m=1024, n=256|512)", or "" for a note about all cells.
-std::string cells_text(const ScenarioNote& note) {
+std::string cells_text(const Scenario& scenario, const ScenarioNote& note) {
   std::vector<std::string> words;
-  for (std::size_t a = 0; a < k_axes; ++a) {
-    if (!note.where[a].empty()) words.push_back(fmt::format("{}={}", k_axis_names[a], fmt::join(note.where[a], "|")));
+  for (std::size_t a = 0; a < note.cells.where.size(); ++a) {
+    std::vector<std::string> values;
+    for (const std::int64_t value : note.cells.where[a]) values.push_back(scenario.axes[a].text(value));
+    if (!values.empty()) words.push_back(fmt::format("{}={}", scenario.axes[a].name, joined(values, "|")));
   }
   return words.empty() ? "" : " (" + joined(words) + ")";
+}
+
+/// "k = 4096, f32": the axes that do not vary in the tables.
+std::string fixed_text(const Scenario& scenario) {
+  std::vector<std::string> words;
+  for (const std::size_t a : scenario.fixed_axes()) {
+    const Axis& axis = scenario.axes[a];
+    const std::string value = axis.text(axis.values.front());
+    words.push_back(axis.is_dtype ? value : fmt::format("{} = {}", axis.name, value));
+  }
+  return joined(words);
+}
+
+std::string summary_text(const Scenario& scenario, const ScenarioResult& result,
+                         const std::map<std::string, MetricSummary>& summaries) {
+  std::string out;
+  for (const auto& [metric, summary] : summaries) {
+    out += fmt::format("{}: mean absolute error {:.1f} % over {} cells, worst {:+.1f} % at {}\n", metric,
+                       summary.mape_percent, summary.cells, summary.worst_percent,
+                       scenario.text(result.cells[summary.worst_cell].cell.at));
+  }
+  return out;
+}
+
+/// One table in the paper's layout, of the cells from `at` on, which moves behind them.
+std::string table_text(const Scenario& scenario, const ScenarioResult& result, std::size_t& at) {
+  const Axis &rows = scenario.axes[scenario.rows], &columns = scenario.axes[scenario.columns];
+  std::vector<Align> align(columns.values.size() + 2, Align::right);
+  align[0] = align[1] = Align::left;
+  std::vector<std::string> header = {rows.name, columns.name};
+  for (const std::int64_t column : columns.values) header.push_back(columns.text(column));
+  Table table(align, header);
+  for (const std::int64_t row : rows.values) {
+    RowLines lines;
+    for (std::size_t c = 0; c < columns.values.size(); ++c) lines.add(result.cells[at++]);
+    lines.add_to(table, rows.text(row));
+  }
+  return table.text();
 }
 
 /// "two numbers fitted: ddr.bandwidth_gb_s = 31.4 GB/s, ...".
@@ -132,25 +197,22 @@ Json scenario_json(const Scenario& scenario, const ScenarioResult& result, const
   json["name"] = scenario.name;
   json["title"] = scenario.title;
   json["scenario"] = scenario.path;
-  json["operator"] = "gemm";
-  json["dtype"] = scenario.dtype;
-  json["variant"] = to_string(scenario.sequence.variant);
+  json["operator"] = scenario.op->info().name;
+  json["dtype"] = dtype_json(scenario);
+  if (!scenario.variant.empty()) json["variant"] = scenario.variant.front();
   json["depth"] = to_string(scenario.depth);
-  json["rows"] = axis_name(scenario.rows);
-  json["columns"] = axis_name(scenario.columns);
+  json["rows"] = scenario.axes[scenario.rows].name;
+  json["columns"] = scenario.axes[scenario.columns].name;
+  if (scenario.tables) json["tables"] = scenario.axes[*scenario.tables].name;
   json["paper_source"] = scenario.paper_source;
   json["cases"] = Json::array();
-  for (const auto& cell : result.cells) json["cases"].push_back(cell_json(cell));
-  json["summary"] = Json::object();
-  for (const auto& [metric, summary] : result.summary) {
-    json["summary"][metric] = {{"mape_percent", summary.mape_percent},
-                               {"worst_percent", summary.worst_percent},
-                               {"worst_case", shape_json(result.cells[summary.worst_cell].cell.shape)},
-                               {"cases", summary.cells}};
-  }
+  for (const auto& cell : result.cells) json["cases"].push_back(cell_json(scenario, cell));
+  json["summary"] = summary_json(scenario, result, result.summary);
+  for (const auto& [table, summaries] : result.table_summary)
+    json["table_summary"][scenario.axes[*scenario.tables].text(table)] = summary_json(scenario, result, summaries);
   json["machine"] = machine_json(machine);
-  json["assumed"] = {{"instructions", collect(result, &GemmOutcome::assumed_instructions)},
-                     {"packet_rules", collect(result, &GemmOutcome::assumed_packet_rules)},
+  json["assumed"] = {{"instructions", collect(result, &OperatorOutcome::assumed_instructions)},
+                     {"packet_rules", collect(result, &OperatorOutcome::assumed_packet_rules)},
                      {"machine", assumed_machine_keys(machine)}};
   json["notes"] = Json::array({k_not_modelled});
   for (const auto& note : scenario.notes) json["notes"].push_back(note.text);
@@ -159,37 +221,31 @@ Json scenario_json(const Scenario& scenario, const ScenarioResult& result, const
 }
 
 std::string scenario_text(const Scenario& scenario, const ScenarioResult& result, const sim::Machine& machine) {
-  const auto& columns = values(scenario, scenario.columns);
-  const auto third =
-      static_cast<std::size_t>(k_axes - static_cast<int>(scenario.rows) - static_cast<int>(scenario.columns));
-  std::string out = fmt::format("{}\n{} = {}, {}, variant {}, {} depth; latency in ms, launch included\n\n",
-                                scenario.title, k_axis_names[third], scenario.grid[third].front(), scenario.dtype,
-                                to_string(scenario.sequence.variant), to_string(scenario.depth));
-  std::vector<Align> align(columns.size() + 2, Align::right);
-  align[0] = align[1] = Align::left;
-  std::vector<std::string> header = {axis_name(scenario.rows), axis_name(scenario.columns)};
-  for (const std::int64_t column : columns) header.push_back(std::to_string(column));
-  Table table(align, header);
+  const std::string variant = scenario.variant.empty() ? "" : fmt::format("variant {}, ", scenario.variant.front());
+  const std::string fixed = fixed_text(scenario);
+  std::string out = fmt::format("{}\n{}{}{} depth; latency in ms, launch included\n\n", scenario.title,
+                                fixed.empty() ? "" : fixed + ", ", variant, to_string(scenario.depth));
   std::size_t at = 0;
-  for (const std::int64_t row : values(scenario, scenario.rows)) {
-    RowLines lines;
-    for (std::size_t c = 0; c < columns.size(); ++c) lines.add(result.cells[at++]);
-    lines.add_to(table, row);
+  if (scenario.tables) {
+    const Axis& tables = scenario.axes[*scenario.tables];
+    for (const std::int64_t value : tables.values) {
+      out += fmt::format("{} = {}\n{}", tables.name, tables.text(value), table_text(scenario, result, at));
+      const auto summaries = result.table_summary.find(value);
+      if (summaries != result.table_summary.end()) out += summary_text(scenario, result, summaries->second);
+      out += "\n";
+    }
+  } else {
+    out += table_text(scenario, result, at) + "\n";
   }
-  out += table.text() + "\n";
-  for (const auto& [metric, summary] : result.summary) {
-    out += fmt::format("{}: mean absolute error {:.1f} % over {} cells, worst {:+.1f} % at {}\n", metric,
-                       summary.mape_percent, summary.cells, summary.worst_percent,
-                       shape_text(result.cells[summary.worst_cell].cell.shape));
-  }
+  out += summary_text(scenario, result, result.summary);
   const bool as_shipped = !has_overrides(machine);  // the scenario's notes speak of that machine
   const bool reads_paper =
-      as_shipped && scenario.sequence.variant == kernels::GemmVariant::paper && !scenario.notes.empty();
+      as_shipped && !scenario.variant.empty() && scenario.variant.front() == "paper" && !scenario.notes.empty();
   out += fmt::format("machine {}; {}{}\n", machine_name(machine), fitted_numbers(machine),
                      reads_paper ? "; the sequence of the paper is one reading of its text (see notes)" : "");
   out += fmt::format("note: {}\n", k_not_modelled);
   for (const auto& note : as_shipped ? scenario.notes : decltype(scenario.notes){})
-    out += fmt::format("note{}: {}\n", cells_text(note), note.text);
+    out += fmt::format("note{}: {}\n", cells_text(scenario, note), note.text);
   for (const auto& cell : result.cells) {
     out += trouble(cell.outcome);
     if (cell.beside) out += trouble(*cell.beside);
@@ -226,7 +282,7 @@ Json fit_json(const Scenario& scenario, const FitResult& result) {
   for (const auto& cell : result.residuals.cells) {
     const auto error = cell.error_percent.find(std::string(k_fit_metric));
     if (error == cell.error_percent.end()) continue;
-    json["residuals"].push_back({{"case", shape_json(cell.cell.shape)},
+    json["residuals"].push_back({{"case", case_json(scenario, cell.cell.at)},
                                  {"paper", cell.cell.paper.at(std::string(k_fit_metric))},
                                  {"fitted", cell.metrics.at(std::string(k_fit_metric))},
                                  {"error_percent", error->second}});
@@ -252,7 +308,7 @@ std::string fit_text(const Scenario& scenario, const FitResult& result) {
   const std::string metric(k_fit_metric);
   for (const auto& cell : result.residuals.cells) {
     if (!cell.error_percent.contains(metric)) continue;
-    cells.add({shape_text(cell.cell.shape), fmt::format("{:.2f}", cell.cell.paper.at(metric)),
+    cells.add({scenario.text(cell.cell.at), fmt::format("{:.2f}", cell.cell.paper.at(metric)),
                fmt::format("{:.2f}", cell.metrics.at(metric)), fmt::format("{:+.1f}", cell.error_percent.at(metric))});
   }
   return fmt::format("{}: mean absolute error of {} {:.2f} % (before {:.2f} %), {} evaluations\n\n{}\n{}{}",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scenario file: an operator over a grid of shapes, the paper's numbers for them, and what explains the misses.
-// docs/scenarios.md describes every key.
+// A scenario file: an operator over a grid of shapes and element types, the paper's numbers for them, and what explains
+// the misses. docs/scenarios.md describes every key.
 //
 //   Scenario scenario = load_scenario("scenarios/paper/table_viii.yaml");
 //   scenario.set("m", "[1024]");
@@ -16,26 +16,38 @@
 #include <utility>
 #include <vector>
 
-#include "scenarios/gemm_runner.h"
+#include "scenarios/operator_runner.h"
 #include "sim/config/yaml.h"
 
 namespace mtsim::scenarios {
 
-enum class Axis : std::uint8_t { m, n, k };
-inline constexpr int k_axes = 3;
-inline constexpr std::array<std::string_view, k_axes> k_axis_names = {"m", "n", "k"};
-
 /// What a cell yields and a paper may report.
-inline constexpr std::array<std::string_view, 2> k_metrics = {"latency_ms", "gmac_s"};
+inline constexpr std::array<std::string_view, 3> k_metrics = {"latency_ms", "gmac_s", "ddr_gb_s"};
 
-struct ScenarioNote {                                   // explains the cells it matches
-  std::array<std::vector<std::int64_t>, k_axes> where;  // per axis the values it matches; empty: all
+/// A dimension of the operator, or its dtype.
+struct Axis {
+  std::string name;
+  std::vector<std::int64_t> values;  // of dtype: DType as a number
+  bool is_dtype = false;
+  /// A value as the user writes it: "4096", "f16".
+  std::string text(std::int64_t value) const;
+};
+
+/// A place in the grid: one value per axis.
+using Point = std::vector<std::int64_t>;
+
+struct CellFilter {
+  std::vector<std::vector<std::int64_t>> where;  // per axis the values it matches; empty: all
+  bool matches(const Point& at) const;
+};
+
+struct ScenarioNote {  // explains the cells it matches
+  CellFilter cells;
   std::string text;
-  bool matches(const kernels::GemmShape& shape) const;
 };
 
 struct ScenarioCell {
-  kernels::GemmShape shape;
+  Point at;
   std::map<std::string, double> paper;  // metric -> the paper's value
   std::vector<std::string> notes;
 };
@@ -45,25 +57,36 @@ struct Scenario {
   std::string name;
   std::string title;
   std::string machine;  // name or path
-  std::string dtype;
+  const Operator* op = nullptr;
   sim::Depth depth = sim::Depth::timing;
-  GemmSequence sequence;               // compared with the paper
-  std::optional<GemmSequence> beside;  // simulated as well and shown beside it
-  kernels::GemmTiles tiles;
-  std::array<std::vector<std::int64_t>, k_axes> grid;
-  isa::Place grid_place;                   // in the file
-  Axis rows = Axis::m, columns = Axis::n;  // of the printed table; the third axis has one value
+  std::vector<std::string> variant;                // compared with the paper; one word a group
+  std::optional<std::vector<std::string>> beside;  // simulated as well and shown beside it
+  std::string tile;
+  std::vector<Axis> axes;             // the operator's dimensions, then dtype
+  isa::Place grid_place;              // in the file
+  std::size_t rows = 0, columns = 1;  // axes of the printed table
+  std::optional<std::size_t> tables;  // axis with one table a value; every other axis has one value
   std::string paper_source;
-  // metric -> row value -> column value -> number, as the paper printed it
-  std::map<std::string, std::map<std::int64_t, std::map<std::int64_t, double>>> paper;
+  // metric -> table, row and column value (table 0 without that axis) -> number, as the paper printed it
+  std::map<std::string, std::map<std::array<std::int64_t, 3>, double>> paper;
   std::vector<ScenarioNote> notes;
+  CellFilter fit;  // the cells `mtsim fit` looks at
 
-  /// Every cell of the grid, row by row.
+  /// Every cell of the grid, table by table and row by row.
   std::vector<ScenarioCell> cells() const;
-  /// Changes one key as --set does: an axis ("m", "[1024, 2048]" or "1024"), depth, variant, beside, tile, dtype or
-  /// machine. Throws UsageError for a wrong value; false when `key` is no key of a scenario.
+  /// The request for a cell.
+  OperatorRequest request(const ScenarioCell& cell, const std::vector<std::string>& variant_words) const;
+  /// "m=1024 n=256 k=4096", and dtype where it varies.
+  std::string text(const Point& at) const;
+  /// Axes that are neither rows nor columns nor tables.
+  std::vector<std::size_t> fixed_axes() const;
+  /// Only the cells of `fit`, without the variant beside.
+  Scenario for_fit() const;
+
+  /// Changes one key as --set does: an axis ("m", "[1024, 2048]" or "1024"; "dtype", "f16"), depth, variant, beside,
+  /// tile or machine. Throws UsageError for a wrong value; false when `key` is no key of the scenario.
   bool set(const std::string& key, const std::string& value);
-  static std::vector<std::string_view> keys();
+  std::vector<std::string_view> keys() const;
 };
 
 /// Throws sim::ConfigError with every mistake, file:line:col.

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "kernels/library.h"
 #include "scenarios/error.h"
 
 namespace mtsim::scenarios {
@@ -14,19 +15,27 @@ namespace mtsim::scenarios {
 namespace {
 
 /// What cannot be run is the scenario's mistake: its place goes in front.
-GemmOutcome run_cell(const Scenario& scenario, GemmRunner& runner, const GemmRequest& request) {
-  const auto place = [&] {
-    return fmt::format("{}: cell m={} n={} k={}", scenario.grid_place.str(), request.shape.m, request.shape.n,
-                       request.shape.k);
-  };
+OperatorOutcome run_cell(const Scenario& scenario, OperatorRunner& runner, const ScenarioCell& cell,
+                         const std::vector<std::string>& variant) {
+  const auto place = [&] { return fmt::format("{}: cell {}", scenario.grid_place.str(), scenario.text(cell.at)); };
   try {
-    return runner.run(request);
+    return runner.run(scenario.request(cell, variant));
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", place(), error.what()));
   } catch (const kernels::KernelError& error) {
     throw UsageError(fmt::format("{}: {}", place(), error.what()));
   } catch (const ProgramFailed& error) {
     throw ProgramFailed(fmt::format("{}: {}", place(), error.what()));
+  }
+}
+
+void add_error(std::map<std::string, MetricSummary>& summaries, const std::string& metric, double error,
+               std::size_t cell) {
+  MetricSummary& summary = summaries[metric];
+  summary.mape_percent += std::abs(error);  // a sum until all cells are in
+  if (summary.cells++ == 0 || std::abs(error) > std::abs(summary.worst_percent)) {
+    summary.worst_percent = error;
+    summary.worst_cell = cell;
   }
 }
 
@@ -38,35 +47,34 @@ bool ScenarioResult::passed() const {
   });
 }
 
-ScenarioResult run_scenario(const Scenario& scenario, GemmRunner& runner, const std::function<void()>& on_cell) {
+ScenarioResult run_scenario(const Scenario& scenario, OperatorRunner& runner, const std::function<void()>& on_cell) {
   const auto start = std::chrono::steady_clock::now();
   ScenarioResult result;
   for (ScenarioCell& cell : scenario.cells()) {
     CellResult done;
-    const GemmRequest request{
-        .shape = cell.shape, .sequence = scenario.sequence, .tiles = scenario.tiles, .depth = scenario.depth};
-    done.outcome = run_cell(scenario, runner, request);
-    if (scenario.beside) {
-      GemmRequest other = request;
-      other.sequence = *scenario.beside;
-      done.beside = run_cell(scenario, runner, other);
-    }
-    done.metrics = {{"latency_ms", done.outcome.latency_ms}, {"gmac_s", done.outcome.gmac_s}};
+    done.outcome = run_cell(scenario, runner, cell, scenario.variant);
+    if (scenario.beside) done.beside = run_cell(scenario, runner, cell, *scenario.beside);
+    done.metrics = {{"latency_ms", done.outcome.latency_ms}, {"ddr_gb_s", done.outcome.ddr_gb_s}};
+    if (done.outcome.gmac_s > 0) done.metrics["gmac_s"] = done.outcome.gmac_s;
     for (const auto& [metric, paper] : cell.paper) {
-      const double error = 100 * (done.metrics.at(metric) / paper - 1);
+      const auto simulated = done.metrics.find(metric);
+      if (simulated == done.metrics.end())
+        throw UsageError(fmt::format("{}: {} has no {}", scenario.path, scenario.op->info().name, metric));
+      const double error = 100 * (simulated->second / paper - 1);
       done.error_percent[metric] = error;
-      MetricSummary& summary = result.summary[metric];
-      summary.mape_percent += std::abs(error);
-      if (summary.cells++ == 0 || std::abs(error) > std::abs(summary.worst_percent)) {
-        summary.worst_percent = error;
-        summary.worst_cell = result.cells.size();
-      }
+      add_error(result.summary, metric, error, result.cells.size());
+      if (scenario.tables)
+        add_error(result.table_summary[cell.at[*scenario.tables]], metric, error, result.cells.size());
     }
     done.cell = std::move(cell);
     result.cells.push_back(std::move(done));
     if (on_cell) on_cell();
   }
-  for (auto& [metric, summary] : result.summary) summary.mape_percent /= summary.cells;
+  const auto divide = [](std::map<std::string, MetricSummary>& summaries) {
+    for (auto& [metric, summary] : summaries) summary.mape_percent /= summary.cells;
+  };
+  divide(result.summary);
+  for (auto& [table, summaries] : result.table_summary) divide(summaries);
   result.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

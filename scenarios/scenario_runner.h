@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/gemm_runner.h"
+#include "scenarios/operator_runner.h"
 #include "scenarios/scenario.h"
 #include "sim/config/machine.h"
 
@@ -16,9 +16,9 @@ namespace mtsim::scenarios {
 
 struct CellResult {
   ScenarioCell cell;
-  GemmOutcome outcome;
-  std::optional<GemmOutcome> beside;            // of the scenario's second variant
-  std::map<std::string, double> metrics;        // every metric, as simulated
+  OperatorOutcome outcome;
+  std::optional<OperatorOutcome> beside;        // of the scenario's second variant
+  std::map<std::string, double> metrics;        // as simulated; gmac_s of operators that multiply only
   std::map<std::string, double> error_percent;  // signed, for the metrics the paper has
 };
 
@@ -32,12 +32,14 @@ struct MetricSummary {
 struct ScenarioResult {
   std::vector<CellResult> cells;
   std::map<std::string, MetricSummary> summary;
+  std::map<std::int64_t, std::map<std::string, MetricSummary>> table_summary;  // of each value of the tables' axis
   double wall_s = 0;
 
   bool passed() const;  // no fault, no finding
 };
 
 /// `on_cell` is called after each cell, e.g. to move a progress bar.
-ScenarioResult run_scenario(const Scenario& scenario, GemmRunner& runner, const std::function<void()>& on_cell = {});
+ScenarioResult run_scenario(const Scenario& scenario, OperatorRunner& runner,
+                            const std::function<void()>& on_cell = {});
 
 }  // namespace mtsim::scenarios

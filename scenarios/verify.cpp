@@ -21,24 +21,38 @@ void multiply(const std::vector<double>& a, const std::vector<double>& b, std::v
               out.data(), n32);
 }
 
-std::vector<double> absolute(std::vector<double> values) {
+std::vector<double> magnitudes(std::vector<double> values) {
   for (double& value : values) value = std::abs(value);
   return values;
 }
 
 }  // namespace
 
-Verification verify_gemm_f32(std::span<const float> x, std::span<const float> w, std::span<const float> y,
-                             std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t terms) {
+void Comparison::add(double actual, double reference, double bound) {
+  const std::int64_t index = m_index++;
+  if (actual == reference || (std::isnan(actual) && std::isnan(reference))) return;
+  const double error = std::abs(actual - reference);
+  double ratio = error / bound;
+  if (std::isnan(ratio)) ratio = std::numeric_limits<double>::infinity();
+  if (ratio > m_result.worst_ratio) {
+    m_result.worst_ratio = ratio;
+    m_result.worst_row = index / m_columns;
+    m_result.worst_column = index % m_columns;
+  }
+  if (error > m_result.max_error || std::isnan(error)) {
+    m_result.max_error = error;
+    m_result.error_bound = bound;
+  }
+}
+
+Verification verify_gemm(std::span<const float> x, std::span<const float> w, std::span<const float> y, std::int64_t m,
+                         std::int64_t n, std::int64_t k, double relative, double absolute) {
   constexpr std::int64_t k_rows_at_once = 512;  // keeps the FP64 copies small beside W's
   openblas_set_num_threads(static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 2U)));
-  const double u = std::ldexp(1.0, -24);
-  const double t = static_cast<double>(terms);
-  const double gamma = t * u / (1 - t * u);
   const std::vector<double> w64(w.begin(), w.end());
-  const std::vector<double> w_abs = absolute(w64);
+  const std::vector<double> w_abs = magnitudes(w64);
 
-  Verification result;
+  Comparison comparison(n);
   std::vector<double> product, magnitude;
   for (std::int64_t first = 0; first < m; first += k_rows_at_once) {
     const std::int64_t rows = std::min(k_rows_at_once, m - first);
@@ -47,24 +61,11 @@ Verification verify_gemm_f32(std::span<const float> x, std::span<const float> w,
     product.resize(static_cast<std::size_t>(rows * n));
     magnitude.resize(product.size());
     multiply(x64, w64, product, rows, n, k);
-    multiply(absolute(x64), w_abs, magnitude, rows, n, k);
-    for (std::size_t i = 0; i < product.size(); ++i) {
-      const double error = std::abs(static_cast<double>(y[static_cast<std::size_t>(first * n) + i]) - product[i]);
-      const double bound = gamma * magnitude[i];
-      double ratio = error == 0 ? 0 : error / bound;
-      if (std::isnan(ratio)) ratio = std::numeric_limits<double>::infinity();
-      if (ratio > result.worst_ratio) {
-        result.worst_ratio = ratio;
-        result.worst_row = first + static_cast<std::int64_t>(i) / n;
-        result.worst_column = static_cast<std::int64_t>(i) % n;
-      }
-      if (error > result.max_error || std::isnan(error)) {
-        result.max_error = error;
-        result.error_bound = bound;
-      }
-    }
+    multiply(magnitudes(x64), w_abs, magnitude, rows, n, k);
+    for (std::size_t i = 0; i < product.size(); ++i)
+      comparison.add(y[static_cast<std::size_t>(first * n) + i], product[i], relative * magnitude[i] + absolute);
   }
-  return result;
+  return comparison.result();
 }
 
 }  // namespace mtsim::scenarios

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether an FP32 product is as right as FP32 can promise: against OpenBLAS in FP64, with a bound derived from k.
+// Whether results are as right as their arithmetic can promise: against a reference in FP64, each element with a bound
+// derived from the operations behind it.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +9,31 @@
 namespace mtsim::scenarios {
 
 struct Verification {
-  double max_error = 0;    // largest |Y - X*W|
+  double max_error = 0;    // largest |result - reference|
   double error_bound = 0;  // the bound at that element
-  double worst_ratio = 0;  // largest error / bound over all elements; infinite when an element is not finite
+  double worst_ratio = 0;  // largest error / bound over all elements; infinite when an element is wrongly not finite
   std::int64_t worst_row = 0, worst_column = 0;  // where that is
   bool passed() const { return worst_ratio <= 1; }
 };
 
-/// Y [m, n] against X [m, k] * W [k, n], all row-major FP32. The bound of an element is gamma(terms) * (|X||W|) with
-/// gamma(t) = t u / (1 - t u), u = 2^-24: what any order of `terms` fused multiply-adds stays under (Higham, 3.1).
-/// `terms` is k plus the padding the kernel adds.
-Verification verify_gemm_f32(std::span<const float> x, std::span<const float> w, std::span<const float> y,
-                             std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t terms);
+/// Compares a row-major matrix element by element.
+class Comparison {
+ public:
+  explicit Comparison(std::int64_t columns) : m_columns(columns) {}
+
+  /// The next element. A NaN or infinite reference wants the same; a bound of 0 wants the exact value.
+  void add(double actual, double reference, double bound);
+  const Verification& result() const { return m_result; }
+
+ private:
+  std::int64_t m_columns;
+  std::int64_t m_index = 0;
+  Verification m_result;
+};
+
+/// Y [m, n] against X [m, k] * W [k, n] by OpenBLAS, all row-major. The bound of an element is relative * (|X||W|) +
+/// absolute.
+Verification verify_gemm(std::span<const float> x, std::span<const float> w, std::span<const float> y, std::int64_t m,
+                         std::int64_t n, std::int64_t k, double relative, double absolute);
 
 }  // namespace mtsim::scenarios

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "isa/program.h"
 #include "isa/registers.h"
 #include "sim/pointer.h"
 
@@ -46,10 +47,12 @@ struct Finding {
   std::string message;  // both ends, the buffer, what to do
 };
 
-/// How often the cores of a launch called one program; only programs called at least once are listed.
+/// How often the cores of a launch called one program; only programs called at least once are listed. A template called
+/// with several defines is as many programs of one name.
 struct KernelCalls {
   std::string program;  // isa::Program::name
   std::int64_t calls = 0;
+  const isa::Program* code = nullptr;  // lives as long as the cluster
 };
 
 struct CoreReport {
@@ -58,6 +61,7 @@ struct CoreReport {
   std::int64_t packets = 0;
   std::int64_t instructions = 0;
   std::array<std::int64_t, isa::k_units> units{};
+  std::int64_t sm_bytes = 0, am_bytes = 0;  // allocated
   std::int64_t total() const {
     std::int64_t sum = 0;
     for (auto c : cycles) sum += c;

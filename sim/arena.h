@@ -29,6 +29,8 @@ class Arena {
   std::string complaint(std::int64_t bytes) const {
     return fmt::format("{} bytes asked, {} of {} free", bytes, m_size - m_used, m_size);
   }
+  /// Bytes handed out, gaps of the alignment included.
+  std::int64_t used() const { return m_used; }
   void clear() { m_used = 0; }
 
  private:

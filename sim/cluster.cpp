@@ -170,6 +170,7 @@ struct Cluster::Impl {
     });
     result.fault = std::move(launch.fault);
     result.dma_transfers = launch.dma_transfers;
+    result.gsm_bytes = gsm_arena.used();
     return result;
   }
 };

@@ -36,6 +36,7 @@ struct LaunchResult {
   std::vector<Finding> findings;
   std::optional<Fault> fault;  // the program faulted; the other cores were stopped
   std::int64_t dma_transfers = 0;
+  std::int64_t gsm_bytes = 0;  // allocated
 };
 
 /// One per process (SystemC elaborates once): cases run one after another with reset() between them.

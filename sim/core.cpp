@@ -163,6 +163,7 @@ Pointer Core::allocate(Space space, std::int64_t bytes) {
   Arena& arena = space == Space::am ? m_am_arena : m_sm_arena;
   const auto offset = arena.allocate(bytes);
   if (!offset) refuse(verb, arena.complaint(bytes) + "; make the tiles smaller");
+  (space == Space::am ? m_report.am_bytes : m_report.sm_bytes) = arena.used();
   charge(CycleClass::scalar_assumed, m_zone.costs.verb);
   return (space == Space::am ? am : sm).base() + *offset;
 }

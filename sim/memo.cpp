@@ -70,12 +70,20 @@ void KernelMemo::forget_calls() {
 }
 
 std::vector<KernelCalls> KernelMemo::calls() const {
-  std::map<std::string, std::int64_t> by_name;
-  for (const auto& record : m_records) {
-    if (record->calls > 0) by_name[record->program->program().name] += record->calls;
-  }
   std::vector<KernelCalls> calls;
-  for (const auto& [program, count] : by_name) calls.push_back({program, count});
+  for (const auto& record : m_records) {
+    if (record->calls == 0) continue;
+    const isa::Program& program = record->program->program();
+    const auto known =
+        std::find_if(calls.begin(), calls.end(), [&](const KernelCalls& entry) { return entry.code == &program; });
+    if (known != calls.end()) {
+      known->calls += record->calls;
+    } else {
+      calls.push_back({program.name, record->calls, &program});
+    }
+  }
+  std::stable_sort(calls.begin(), calls.end(),
+                   [](const KernelCalls& a, const KernelCalls& b) { return a.program < b.program; });
   return calls;
 }
 

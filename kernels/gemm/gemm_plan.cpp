@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Block sizes and dataflow of a GEMM: eqs. (4)-(8) of the paper in real bytes, padding included.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <vector>
 
-#include "isa/diagnostic.h"
 #include "kernels/gemm/gemm_program.h"
+#include "kernels/tile_text.h"
 
 namespace mtsim::kernels {
 namespace {
@@ -267,39 +265,9 @@ GemmTiles GemmTiles::of(DType dtype) {
 
 GemmTiles parse_gemm_tiles(const std::string& text, DType dtype) {
   GemmTiles tiles = GemmTiles::of(dtype);
-  struct Key {
-    std::string_view name;
-    std::int64_t* value;
-  };
-  std::vector<Key> keys{{"mg", &tiles.mg}, {"kg", &tiles.kg}, {"k2", &tiles.k2}, {"n2", &tiles.n2}};
+  std::vector<TileKey> keys{{"mg", &tiles.mg}, {"kg", &tiles.kg}, {"k2", &tiles.k2}, {"n2", &tiles.n2}};
   if (dtype == DType::f16) keys.push_back({"k_promote", &tiles.k_promote});
-  std::vector<std::string_view> known;
-  for (const Key& key : keys) known.push_back(key.name);
-  std::vector<bool> given(keys.size());
-  std::string_view rest = text;
-  for (bool more = !text.empty(); more;) {
-    const std::size_t comma = rest.find(',');
-    const std::string_view item = rest.substr(0, comma);
-    more = comma != std::string_view::npos;
-    rest.remove_prefix(more ? comma + 1 : rest.size());
-    const std::string_view name = item.substr(0, item.find('='));
-    const auto key = std::find_if(keys.begin(), keys.end(), [&](const Key& k) { return k.name == name; });
-    if (key == keys.end()) {
-      throw KernelError(fmt::format("tile '{}': unknown key '{}'; known: {}{}", text, name, fmt::join(known, ", "),
-                                    isa::did_you_mean(name, known)));
-    }
-    if (given[static_cast<std::size_t>(key - keys.begin())])
-      throw KernelError(fmt::format("tile '{}': {} is given twice; keep one", text, name));
-    given[static_cast<std::size_t>(key - keys.begin())] = true;
-    const std::string_view digits = item.substr(std::min(item.size(), name.size() + 1));
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc{} || end != digits.data() + digits.size() || value < 1 || value > INT32_MAX) {
-      throw KernelError(fmt::format("tile '{}': {}='{}' must be a positive number, e.g. {}={}", text, name, digits,
-                                    name, *key->value));
-    }
-    *key->value = value;
-  }
+  parse_tiles(text, keys);
   return tiles;
 }
 

@@ -93,6 +93,45 @@ TEST_CASE("a second variant stands beside without changing the comparison", "[ru
   CHECK(both.at("cases")[0].at("beside").at("latency_ms").get<double>() > 0);
 }
 
+TEST_CASE("element types are an axis: a table each, a summary each and one of all", "[run]") {
+  const Folder folder;
+  std::string text = k_two_cells;
+  text.replace(text.find("dtype: f32"), 10, "dtype: [f32, f16]\ntables: dtype\nfit: {dtype: f32}");
+  text.replace(text.find("    96: [0.05, 0.10]"), 20, "    f32: {96: [0.05, 0.10]}\n    f16:\n      96: [0.04, 0.06]");
+  folder.write("two.yaml", text);
+  const CommandResult result = folder.mtsim("run two.yaml --json result.json");
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const auto json = nlohmann::json::parse(folder.read("result.json"));
+  REQUIRE(json.at("cases").size() == 4);
+  CHECK(json.at("cases")[2].at("case") == nlohmann::json{{"m", 96}, {"n", 128}, {"k", 256}, {"dtype", "f16"}});
+  CHECK(json.at("cases")[2].at("paper").at("latency_ms") == 0.04);
+  CHECK(json.at("cases")[2].at("metrics").at("latency_ms") < json.at("cases")[0].at("metrics").at("latency_ms"));
+  CHECK(json.at("tables") == "dtype");
+  CHECK(json.at("summary").at("latency_ms").at("cases") == 4);
+  CHECK(json.at("table_summary").at("f16").at("latency_ms").at("cases") == 2);
+  CHECK_THAT(result.out, Contains("dtype = f16") && Contains("2 cells") && Contains("4 cells"));
+  const auto page = folder.mtsim("report fidelity result.json");
+  CHECK_THAT(page.out, Contains("dtype = f32") && Contains("dtype = f16") && Contains("All tables:"));
+  CHECK_THAT(folder.mtsim("fit two.yaml --parameters ddr.bandwidth_gb_s").err, Contains("fitting 2 cells"));
+}
+
+TEST_CASE("any operator can be a scenario, its dimensions are the axes", "[run]") {
+  const Folder folder;
+  folder.write("add.yaml",
+               "name: add\ntitle: Residual add\nmachine: mt3000\noperator: add\ndtype: [f32, f16]\n"
+               "grid:\n  m: 64\n  n: [256, 4096]\nrows: n\ncolumns: dtype\n");
+  const CommandResult result = folder.mtsim("run add.yaml --json -");
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const auto json = result.json();
+  REQUIRE(json.at("cases").size() == 4);
+  CHECK(json.at("cases")[1].at("case") == nlohmann::json{{"m", 64}, {"n", 256}, {"dtype", "f16"}});
+  CHECK_FALSE(json.at("cases")[1].at("metrics").contains("gmac_s"));
+  CHECK(json.at("cases")[1].at("metrics").at("ddr_gb_s").get<double>() > 0);
+  CHECK_THAT(folder.mtsim("run add.yaml").out, Contains("GB/s") && Contains("f16"));
+}
+
 TEST_CASE("an unknown --set key names both sets of keys", "[run]") {
   const Folder folder;
   folder.write("two.yaml", k_two_cells);
@@ -103,7 +142,7 @@ TEST_CASE("an unknown --set key names both sets of keys", "[run]") {
   CHECK_THAT(result.err, Contains("machine keys: core.clock_ghz"));
   CHECK(folder.mtsim("run two.yaml --set n=0").exit_code == 2);
   CHECK(folder.mtsim("run two.yaml --set 'k=[1, 2]'").exit_code == 2);
-  CHECK(folder.mtsim("run two.yaml --set dtype=f16").exit_code == 2);
+  CHECK(folder.mtsim("run two.yaml --set dtype=f8").exit_code == 2);
 }
 
 TEST_CASE("every mistake of a scenario is listed with its place", "[run]") {
@@ -113,7 +152,9 @@ TEST_CASE("every mistake of a scenario is listed with its place", "[run]") {
   };
   const auto [from, to, message] = GENERATE(values<Case>({
       {"operator: gemm", "operator: gem", "unknown operator 'gem'"},
-      {"dtype: f32", "dtype: f16", "f16 is not available yet"},
+      {"dtype: f32", "dtype: f8", "unknown dtype 'f8'"},
+      {"dtype: f32", "dtype: [f32, f16]", "dtype has 2 values but is neither rows nor columns nor tables"},
+      {"dtype: f32", "dtype: f32\ntables: n", "two of rows, columns and tables are the same axis"},
       {"title:", "titel:", "did you mean 'title'?"},
       {"machine: mt3000", "machine: [a]", "machine"},
       {"  m: 96", "  m: 0", "at least 1"},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "scenarios/report.h"
 #include "scenarios/table.h"
 
@@ -64,36 +66,51 @@ KernelTotals kernel_totals(const sim::LaunchResult& launch) {
   return totals;
 }
 
-const std::vector<std::string> k_gemm_notes = {
-    "one multiply-accumulate counts as one operation in gmac_s and in the peak; gflop_s is twice gmac_s",
-    std::string(k_not_modelled),
-};
+/// AM and SM of the core that allocated most.
+Json peak_json(const sim::LaunchResult& launch) {
+  std::int64_t sm = 0, am = 0;
+  for (const auto& core : launch.cores) {
+    sm = std::max(sm, core.sm_bytes);
+    am = std::max(am, core.am_bytes);
+  }
+  return {{"sm_bytes", sm}, {"am_bytes", am}, {"gsm_bytes", launch.gsm_bytes}};
+}
 
-Json tiles_json(const kernels::GemmTiles& tiles) {
-  return {{"mg", tiles.mg}, {"kg", tiles.kg}, {"k2", tiles.k2}, {"n2", tiles.n2}};
+bool multiplies(const OperatorOutcome& outcome) { return outcome.gmac_s > 0; }
+
+std::vector<std::string> notes(const OperatorOutcome& outcome) {
+  return {multiplies(outcome)
+              ? "one multiply-accumulate counts as one operation in gmac_s and in the peak; gflop_s is twice gmac_s"
+              : "utilisation is of the DDR bandwidth: the least bytes the operator has to move, over the time from the "
+                "program's start",
+          std::string(k_not_modelled)};
 }
 
 }  // namespace
 
-Json gemm_json(const GemmOutcome& outcome, const sim::Machine& machine) {
-  const auto& [request, plan, launch] = std::tie(outcome.request, outcome.plan, outcome.launch);
+Json operator_json(const OperatorOutcome& outcome, const sim::Machine& machine) {
+  const auto& [request, launch] = std::tie(outcome.request, outcome.launch);
+  const OperatorInfo& info = outcome.op().info();
   Json json;
-  json["op"] = "gemm";
-  json["shape"] = {{"m", plan.shape.m}, {"n", plan.shape.n}, {"k", plan.shape.k}};
-  json["dtype"] = "f32";
-  json["variant"] = to_string(plan.variant);
-  json["dataflow"] = to_string(plan.dataflow);
-  json["tile"] = tiles_json(plan.tiles);
-  json["memory"] = {
-      {"m2", plan.m2}, {"sm_bytes", plan.sm_bytes}, {"am_bytes", plan.am_bytes}, {"gsm_bytes", plan.gsm_bytes}};
-  json["depth"] = to_string(request.depth);
+  json["op"] = info.name;
+  for (std::size_t i = 0; i < info.dimensions.size(); ++i)
+    json["shape"][std::string(info.dimensions[i].name)] = request.spec.shape[i];
+  json["dtype"] = to_string(request.spec.dtype);
+  if (!outcome.variant().empty()) json["variant"] = outcome.variant();
+  json.update(outcome.plan);
+  json["allocated"] = peak_json(launch);
+  json["depth"] = to_string(request.options.depth);
   json["status"] = launch.fault ? "fault" : "done";
   json["fault"] = launch.fault ? fault_json(*launch.fault) : Json(nullptr);
   json["latency_ms"] = outcome.latency_ms;
   json["cycles"] = launch.cycles;
-  json["gmac_s"] = outcome.gmac_s;
-  json["gflop_s"] = 2 * outcome.gmac_s;
-  json["peak_gmac_s"] = outcome.peak_gmac_s;
+  if (multiplies(outcome)) {
+    json["gmac_s"] = outcome.gmac_s;
+    json["gflop_s"] = 2 * outcome.gmac_s;
+    json["peak_gmac_s"] = outcome.peak_gmac_s;
+  }
+  json["ideal_bytes"] = outcome.ideal_bytes;
+  json["ddr_gb_s"] = outcome.ddr_gb_s;
   json["utilisation"] = outcome.utilisation;
   json["stalls"] = Json::object();
   for (const auto& total : class_totals(launch)) {
@@ -109,8 +126,9 @@ Json gemm_json(const GemmOutcome& outcome, const sim::Machine& machine) {
   json["dma_transfers"] = launch.dma_transfers;
   const KernelTotals kernels = kernel_totals(launch);
   json["kernels"] = {{"calls", kernels.calls}, {"packets", kernels.packets}, {"instructions", kernels.instructions}};
-  json["kernels"]["programs"] = Json::object();
-  for (const auto& called : launch.kernels) json["kernels"]["programs"][called.program] = called.calls;
+  Json& programs = json["kernels"]["programs"] = Json::object();
+  for (const auto& called : launch.kernels)
+    programs[called.program] = programs.value(called.program, std::int64_t{0}) + called.calls;
   if (outcome.verification) {
     const Verification& v = *outcome.verification;
     json["verified"] = v.passed();
@@ -126,25 +144,32 @@ Json gemm_json(const GemmOutcome& outcome, const sim::Machine& machine) {
   json["assumed"] = {{"instructions", outcome.assumed_instructions},
                      {"packet_rules", outcome.assumed_packet_rules},
                      {"machine", assumed_machine_keys(machine)}};
-  json["notes"] = k_gemm_notes;
+  json["notes"] = notes(outcome);
   json["host"] = {{"wall_s", outcome.wall_s}};
   return json;
 }
 
-std::string gemm_text(const GemmOutcome& outcome, const sim::Machine& machine) {
-  const auto& plan = outcome.plan;
+std::string operator_text(const OperatorOutcome& outcome, const sim::Machine& machine) {
   const auto& launch = outcome.launch;
-  std::string out =
-      fmt::format("gemm f32  m={} n={} k={}  {} {}  tile mg={} kg={} k2={} n2={}  {} depth on {}\n", plan.shape.m,
-                  plan.shape.n, plan.shape.k, to_string(plan.variant), to_string(plan.dataflow), plan.tiles.mg,
-                  plan.tiles.kg, plan.tiles.k2, plan.tiles.n2, to_string(outcome.request.depth), machine_name(machine));
+  const std::string variant = outcome.variant().empty() ? "" : outcome.variant() + " ";
+  std::string out = fmt::format("{} {}  {}  {}{}  {} depth on {}\n", outcome.op().info().name,
+                                to_string(outcome.request.spec.dtype), outcome.shape(), variant, outcome.plan_text,
+                                to_string(outcome.request.options.depth), machine_name(machine));
   if (launch.fault) out += "fault: " + launch.fault->str() + "\n";
   Table head({Align::left, Align::right, Align::left});
   head.add({"latency", fmt::format("{:.4f} ms", outcome.latency_ms),
             fmt::format("{} cycles, launch included", grouped(launch.cycles))});
-  head.add({"rate", fmt::format("{:.1f} GMAC/s", outcome.gmac_s), fmt::format("{:.1f} GFLOP/s", 2 * outcome.gmac_s)});
-  head.add({"utilisation", fmt::format("{:.1f} %", 100 * outcome.utilisation),
-            fmt::format("of {:.1f} GMAC/s", outcome.peak_gmac_s)});
+  if (multiplies(outcome)) {
+    head.add({"rate", fmt::format("{:.1f} GMAC/s", outcome.gmac_s), fmt::format("{:.1f} GFLOP/s", 2 * outcome.gmac_s)});
+    head.add({"utilisation", fmt::format("{:.1f} %", 100 * outcome.utilisation),
+              fmt::format("of {:.1f} GMAC/s", outcome.peak_gmac_s)});
+  } else {
+    head.add({"rate", fmt::format("{:.2f} GB/s", outcome.ddr_gb_s),
+              fmt::format("of {} it has to move, launch excluded",
+                          bytes_text(static_cast<std::int64_t>(outcome.ideal_bytes)))});
+    head.add({"utilisation", fmt::format("{:.1f} %", 100 * outcome.utilisation),
+              fmt::format("of {:g} GB/s of DDR", machine.config().ddr.bandwidth_gb_s)});
+  }
   const KernelTotals kernels = kernel_totals(launch);
   head.add({"kernel calls", grouped(kernels.calls), fmt::format("{} packets", grouped(kernels.packets))});
   head.add({"transfers", grouped(launch.dma_transfers)});
@@ -165,12 +190,12 @@ std::string gemm_text(const GemmOutcome& outcome, const sim::Machine& machine) {
     const Verification& v = *outcome.verification;
     out += fmt::format("verify: {}; max error {:.3e} (bound there {:.3e}), worst error / bound {:.3f}\n",
                        v.passed() ? "ok" : "FAILED", v.max_error, v.error_bound, v.worst_ratio);
-    if (!v.passed()) out += fmt::format("verify: the worst element is Y[{}][{}]\n", v.worst_row, v.worst_column);
+    if (!v.passed()) out += fmt::format("verify: the worst element is [{}][{}]\n", v.worst_row, v.worst_column);
   }
   for (const auto& f : launch.findings) {
     out += fmt::format("finding: {} (core {}, cycle {}): {}\n", f.kind, f.core, grouped(f.cycle), f.message);
   }
-  for (const auto& note : k_gemm_notes) out += "note: " + note + "\n";
+  for (const auto& note : notes(outcome)) out += "note: " + note + "\n";
   out += fmt::format("host: {:.2f} s\n", outcome.wall_s);
   return out;
 }

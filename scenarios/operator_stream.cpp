@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/operator_stream.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "scenarios/operands.h"
+
+namespace mtsim::scenarios {
+
+namespace {
+
+/// `reference` as a result of the type can be: infinite from half way between its largest number and the next power of
+/// two on.
+double in_range(double reference, DType dtype) {
+  const double limit = dtype == DType::f32 ? 0x1.FFFFFFp127 : 65520;
+  return std::abs(reference) < limit || std::isnan(reference)
+             ? reference
+             : std::copysign(std::numeric_limits<double>::infinity(), reference);
+}
+
+class StreamCase final : public OperatorCase {
+ public:
+  StreamCase(const StreamOperatorInfo& op, const CaseSpec& spec, kernels::StreamPlan plan)
+      : m_op(op), m_dtype(spec.dtype), m_rows(spec.shape[0]), m_columns(spec.shape[1]), m_plan(std::move(plan)) {}
+
+  Json plan() const override {
+    Json json;
+    json["tile"] = {{std::string(m_op.tile_key), m_plan.tile_items}};
+    json["memory"] = {{"sm_bytes", 0}, {"am_bytes", m_plan.am_bytes}, {"gsm_bytes", 0}};
+    return json;
+  }
+  std::string plan_text() const override { return fmt::format("tile {}={}", m_op.tile_key, m_plan.tile_items); }
+  double ideal_bytes() const override { return m_plan.ideal_bytes(); }
+
+  sim::DspProgram load(sim::Cluster& cluster, std::uint64_t seed) override {
+    std::vector<sim::Pointer> inputs;
+    for (std::size_t i = 0; i < m_op.inputs.size(); ++i) {
+      const std::int64_t count = m_op.inputs[i] == StreamInput::matrix ? m_rows * m_columns : m_columns;
+      inputs.push_back(cluster.ddr_malloc(count * bytes_of(m_dtype)));
+      if (cluster.depth() != sim::Depth::functional) continue;
+      std::vector<float> values = random_values(count, seed + i * k_next_seed);
+      if (i < m_op.scale.size()) {
+        for (float& value : values) value *= m_op.scale[i];
+      }
+      m_inputs.push_back(rounded(std::move(values), m_dtype));
+      write_values(cluster, inputs.back(), m_inputs.back(), m_dtype);
+    }
+    m_result = cluster.ddr_malloc(m_rows * m_columns * bytes_of(m_op.result_dtype(m_dtype)));
+    return m_op.program(cluster, m_plan, m_dtype, inputs, m_result);
+  }
+
+  Verification verify(const sim::Cluster& cluster) const override {
+    const DType dtype = m_op.result_dtype(m_dtype);
+    const auto columns = static_cast<std::size_t>(m_columns);
+    const std::vector<float> results = read_values(cluster, m_result, m_rows * m_columns, dtype);
+    Comparison comparison(m_columns);
+    ReferenceRow row{std::vector<std::span<const float>>(m_inputs.size()), m_dtype, std::vector<double>(columns),
+                     std::vector<double>(columns)};
+    for (std::size_t first = 0; first < results.size(); first += columns) {
+      for (std::size_t i = 0; i < m_inputs.size(); ++i) {
+        row.inputs[i] = std::span(m_inputs[i]).subspan(m_op.inputs[i] == StreamInput::matrix ? first : 0, columns);
+      }
+      m_op.reference(row);
+      for (std::size_t c = 0; c < columns; ++c)
+        comparison.add(results[first + c], in_range(row.values[c], dtype), row.bounds[c]);
+    }
+    return comparison.result();
+  }
+
+ private:
+  static constexpr std::uint64_t k_next_seed = 0x1000'0000'0000'0001;
+
+  const StreamOperatorInfo& m_op;
+  DType m_dtype;
+  std::int64_t m_rows, m_columns;
+  kernels::StreamPlan m_plan;
+  std::vector<std::vector<float>> m_inputs;
+  sim::Pointer m_result;
+};
+
+}  // namespace
+
+StreamOperator::StreamOperator(StreamOperatorInfo op) : Operator(op.info), m_op(std::move(op)) {}
+
+double StreamOperator::operand_bytes(const Shape& shape, DType dtype) const {
+  const auto rows = static_cast<double>(shape[0]), columns = static_cast<double>(shape[1]);
+  double bytes = static_cast<double>(bytes_of(m_op.result_dtype(dtype))) * rows * columns;
+  for (const StreamInput input : m_op.inputs)
+    bytes += static_cast<double>(bytes_of(dtype)) * (input == StreamInput::matrix ? rows : 1) * columns;
+  return bytes;
+}
+
+void StreamOperator::check_tile(const std::string& tile, DType) const {
+  kernels::parse_stream_tile(tile, m_op.tile_key);
+}
+
+std::unique_ptr<OperatorCase> StreamOperator::prepare(const CaseSpec& spec, const sim::MachineConfig& machine) const {
+  const std::int64_t tile = kernels::parse_stream_tile(spec.tile, m_op.tile_key);
+  return std::make_unique<StreamCase>(m_op, spec, m_op.plan(spec.shape[0], spec.shape[1], spec.dtype, tile, machine));
+}
+
+std::vector<Dimension> matrix_dimensions() { return {{"m", "Rows", {}}, {"n", "Columns", {}}}; }
+
+}  // namespace mtsim::scenarios

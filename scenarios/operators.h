@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operators there are: one function and one operator_*.cpp each. operator.cpp lists them.
+#pragma once
+
+#include "scenarios/operator.h"
+
+namespace mtsim::scenarios {
+
+const Operator& add_operator();
+const Operator& bias_operator();
+const Operator& convert_operator();
+const Operator& gather_operator();
+const Operator& gemm_operator();
+
+}  // namespace mtsim::scenarios

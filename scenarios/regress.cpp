@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/regress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "isa/instruction_table.h"
+#include "isa/schedule_view.h"
+#include "scenarios/error.h"
+#include "sim/core/executor.h"
+
+namespace mtsim::scenarios {
+
+namespace {
+
+/// What a tolerance is about: times, not bytes or calls.
+bool is_time(const std::string& measure) { return measure == "cycles" || measure.starts_with("stall."); }
+
+Measures measure_microkernel(const RegressCase& the_case, const sim::Machine& machine) {
+  const auto& call = *the_case.microkernel;
+  const isa::Pipeline& pipeline = machine.config().pipeline;
+  const isa::Program& program = kernels::program(call.program, pipeline, call.defines);
+  std::vector<std::uint64_t> arguments;
+  for (const isa::Parameter& parameter : program.parameters) {
+    const auto given = call.arguments.find(parameter.name);
+    arguments.push_back(given == call.arguments.end() ? 0 : static_cast<std::uint64_t>(given->second));
+  }
+  const sim::DecodedProgram decoded(program, pipeline);
+  const sim::RunResult result = sim::profile(decoded, arguments, {.entry = call.entry}).result;
+  if (result.status != sim::RunStatus::done)
+    throw ProgramFailed(fmt::format("{}: case '{}': {}", the_case.place.str(), the_case.name, result.fault.str()));
+  Measures measures = {{"cycles", result.cycles}, {"packets", result.packets}, {"instructions", result.instructions}};
+  for (const isa::LoopSchedule& loop : isa::loops(program, pipeline)) {
+    if (!loop.label.empty()) measures["ii." + loop.label] = loop.initiation_interval;
+  }
+  return measures;
+}
+
+Measures measure_launch(const sim::LaunchResult& launch) {
+  Measures measures = {{"cycles", launch.cycles}, {"gsm_bytes", launch.gsm_bytes}};
+  for (const auto& core : launch.cores) {
+    for (int c = 0; c < sim::k_cycle_classes; ++c) {
+      measures["stall." + std::string(sim::name(static_cast<sim::CycleClass>(c)))] +=
+          core.cycles[static_cast<std::size_t>(c)];
+    }
+    measures["sm_bytes"] = std::max(measures["sm_bytes"], core.sm_bytes);
+    measures["am_bytes"] = std::max(measures["am_bytes"], core.am_bytes);
+  }
+  for (const auto& called : launch.kernels) measures["calls." + called.program] += called.calls;
+  for (std::size_t from = 0; from < sim::k_spaces; ++from) {
+    for (std::size_t to = 0; to < sim::k_spaces; ++to) {
+      if (const std::int64_t bytes = launch.bytes.read[from][to]; bytes > 0) {
+        measures[fmt::format("bytes.{}->{}", to_string(static_cast<sim::Space>(from)),
+                             to_string(static_cast<sim::Space>(to)))] = bytes;
+      }
+    }
+  }
+  return measures;
+}
+
+/// What is wrong with a run whatever it took.
+void add_trouble(const OperatorOutcome& outcome, std::vector<std::string>& failures) {
+  const auto& launch = outcome.launch;
+  if (launch.fault) failures.push_back("fault: " + launch.fault->str());
+  for (const auto& f : launch.findings)
+    failures.push_back(fmt::format("finding: {} (core {}, cycle {}): {}", f.kind, f.core, f.cycle, f.message));
+  if (outcome.verification && !outcome.verification->passed()) {
+    const Verification& v = *outcome.verification;
+    failures.push_back(
+        fmt::format("values: error / bound is {:.3g} at [{}][{}]", v.worst_ratio, v.worst_row, v.worst_column));
+  }
+}
+
+Measures measure_operator(const RegressCase& the_case, OperatorRunner& runner, std::vector<std::string>& failures) {
+  OperatorRequest request = *the_case.request;
+  request.options.depth = sim::Depth::timing;
+  const OperatorOutcome timing = runner.run(request);
+  add_trouble(timing, failures);
+  if (the_case.verify) {
+    request.options.depth = sim::Depth::functional;
+    request.options.verify = true;
+    const OperatorOutcome functional = runner.run(request);
+    add_trouble(functional, failures);
+    if (functional.launch.cycles != timing.launch.cycles) {
+      failures.push_back(fmt::format("functional depth takes {} cycles, timing depth {}", functional.launch.cycles,
+                                     timing.launch.cycles));
+    }
+  }
+  return measure_launch(timing.launch);
+}
+
+void check_limits(const RegressCase& the_case, RegressResult& result) {
+  const auto check = [&](const Measures& limits, std::string_view words, auto holds) {
+    for (const auto& [measure, limit] : limits) {
+      const auto now = result.measures.find(measure);
+      if (now == result.measures.end()) {
+        result.failures.push_back(fmt::format("{}: not measured here, {} {} wanted", measure, words, limit));
+      } else if (!holds(now->second, limit)) {
+        result.failures.push_back(fmt::format("{} is {}, {} {} wanted", measure, now->second, words, limit));
+      }
+    }
+  };
+  check(the_case.exactly, "exactly", std::equal_to<>());
+  check(the_case.at_most, "at most", std::less_equal<>());
+}
+
+std::vector<Change> compare(const RegressCase& the_case, const Measures& golden, const Measures& now) {
+  std::vector<Change> changes;
+  const auto value = [](const Measures& measures, const std::string& name) -> std::optional<std::int64_t> {
+    const auto found = measures.find(name);
+    return found == measures.end() ? std::nullopt : std::optional(found->second);
+  };
+  Measures all = golden;
+  all.insert(now.begin(), now.end());
+  for (const auto& [measure, unused_value] : all) {
+    Change change{measure, value(golden, measure), value(now, measure)};
+    if (change.golden == change.now) continue;
+    if (change.golden && change.now && is_time(measure)) {
+      const auto moved = static_cast<double>(std::abs(*change.now - *change.golden));
+      change.allowed = moved <= the_case.tolerance_percent / 100 * static_cast<double>(*change.golden);
+    }
+    changes.push_back(std::move(change));
+  }
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const Change& a, const Change& b) { return (a.measure == "cycles") > (b.measure == "cycles"); });
+  return changes;
+}
+
+}  // namespace
+
+bool RegressResult::passed() const {
+  return failures.empty() && std::all_of(changes.begin(), changes.end(), [](const Change& c) { return c.allowed; });
+}
+
+std::vector<RegressResult> run_regress_file(const RegressFile& file) {
+  OperatorRunner runner(file.machine);
+  std::vector<RegressResult> results;
+  for (const RegressCase& the_case : file.cases) {
+    RegressResult result{.name = the_case.name};
+    try {
+      result.measures = the_case.microkernel ? measure_microkernel(the_case, file.machine)
+                                             : measure_operator(the_case, runner, result.failures);
+    } catch (const UsageError& error) {
+      throw UsageError(fmt::format("{}: case '{}': {}", the_case.place.str(), the_case.name, error.what()));
+    } catch (const kernels::KernelError& error) {
+      throw UsageError(fmt::format("{}: case '{}': {}", the_case.place.str(), the_case.name, error.what()));
+    }
+    check_limits(the_case, result);
+    const auto golden = file.golden.find(the_case.name);
+    result.changes = compare(the_case, golden == file.golden.end() ? Measures{} : golden->second, result.measures);
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+std::string golden_text(const std::vector<RegressResult>& results) {
+  std::string text = "# SPDX-License-Identifier: Apache-2.0\n# Written by `mtsim regress --update`; review the diff.\n";
+  for (const RegressResult& result : results) {
+    text += fmt::format("{}:\n", result.name);
+    for (const auto& [measure, value] : result.measures) text += fmt::format("  {}: {}\n", measure, value);
+  }
+  return text;
+}
+
+}  // namespace mtsim::scenarios
