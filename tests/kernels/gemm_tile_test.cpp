@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// The template gemm_tile.s at every size the registers hold: values bit for bit, cycles against the busiest unit.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "isa/checker.h"
+#include "isa/schedule_view.h"
+#include "kernels/gemm/gemm_tile.h"
+#include "reference.h"
+#include "sim/core/executor.h"
+
+namespace mtsim::kernels {
+namespace {
+
+/// The nearest FP16 bits of a value an FP32 multiply-add gave, from the definition: significand of 11 bits, exponent
+/// down to -24, ties to even (nearbyint), overflow to infinity.
+std::uint16_t to_f16(float value) {
+  if (std::isnan(value)) return 0x7E00;
+  const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  const double magnitude = std::fabs(static_cast<double>(value));
+  int exponent = 0;
+  std::frexp(magnitude, &exponent);  // magnitude < 2^exponent
+  const int unit = std::max(exponent - 11, -24);
+  const double rounded = std::ldexp(std::nearbyint(std::ldexp(magnitude, -unit)), unit);
+  if (!(rounded < 65536)) return sign | 0x7C00;
+  if (rounded < 0x1p-14) return static_cast<std::uint16_t>(sign | static_cast<int>(std::ldexp(rounded, 24)));
+  std::frexp(rounded, &exponent);
+  const int significand = static_cast<int>(std::ldexp(rounded, 11 - exponent));  // 1024..2047
+  return static_cast<std::uint16_t>(sign | ((exponent + 14) << 10) | (significand - 1024));
+}
+
+float from_f16(std::uint16_t bits) {
+  const int exponent = (bits >> 10) & 31, significand = bits & 1023;
+  float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(significand), -24)
+                                  : std::ldexp(static_cast<float>(1024 + significand), exponent - 25);
+  if (exponent == 31) {
+    magnitude = significand == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+  }
+  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+/// Matrices of one element type, values kept as FP32.
+struct Elements {
+  DType dtype;
+  float round(float value) const { return dtype == DType::f16 ? from_f16(to_f16(value)) : value; }
+  void store(std::byte* to, float value) const {
+    const std::uint16_t half = to_f16(value);
+    if (dtype == DType::f16) {
+      std::memcpy(to, &half, 2);
+    } else {
+      std::memcpy(to, &value, 4);
+    }
+  }
+};
+
+struct Matrix {
+  std::int64_t rows, columns, pitch;  // pitch in elements
+  std::vector<float> values;
+  float& at(std::int64_t i, std::int64_t j) { return values[static_cast<std::size_t>(i * pitch + j)]; }
+};
+
+Matrix random(std::int64_t rows, std::int64_t columns, std::int64_t pitch, std::uint32_t seed, const Elements& type) {
+  Matrix m{rows, columns, pitch, random_matrix(rows, pitch, seed)};
+  for (float& v : m.values) v = type.round(v);
+  return m;
+}
+
+struct Run {
+  sim::RunResult result;
+  std::int64_t wrong = 0;  // bytes of SM or AM that are not what they must be
+};
+
+Run run(const GemmTile& tile, std::int64_t k, bool accumulate, const isa::Pipeline& pipeline, bool extremes = false) {
+  const Elements type{tile.dtype};
+  const std::int64_t size = bytes_of(tile.dtype), columns = tile.columns(), quad = 8 / size;
+  const GemmTileLoop loop = gemm_tile_loop(tile, pipeline);
+  Matrix x = random(tile.rows, k, (k + quad - 1) / quad * quad + quad, 1, type);
+  Matrix w = random(k, columns, columns + 16 / size, 2, type);
+  Matrix y = random(tile.rows, columns, columns + 32 / size, 3, type);
+  if (extremes) {
+    using limits = std::numeric_limits<float>;
+    const float values[] = {0.0f, -0.0f, limits::denorm_min(), 0x1p-24f, -0x1p-20f, limits::infinity(), 65504, -3e38f,
+                            1.0f, -1.0f, limits::quiet_NaN()};
+    for (std::size_t i = 0; i < x.values.size(); i += 3) x.values[i] = type.round(values[i % std::size(values)]);
+    for (std::size_t i = 0; i < w.values.size(); i += 7) w.values[i] = type.round(values[i % std::size(values)]);
+  }
+  std::vector<std::byte> sm(65536, std::byte{0xEE}), am(786432, std::byte{0xEE});
+  const std::int64_t x_at = 64, w_at = 4096, y_at = 600000;
+  const auto place = [&](std::vector<std::byte>& memory, std::int64_t at, const Matrix& m) {
+    for (std::size_t i = 0; i < m.values.size(); ++i)
+      type.store(memory.data() + at + static_cast<std::int64_t>(i) * size, m.values[i]);
+  };
+  place(sm, x_at, x);
+  place(am, w_at, w);
+  place(am, y_at, y);
+  std::vector<std::byte> sm_wanted = sm, am_wanted = am;
+  for (std::int64_t i = 0; i < tile.rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      std::vector<float> sums(static_cast<std::size_t>(loop.parts), 0.0f);
+      if (accumulate) sums[0] = y.at(i, j);
+      for (std::int64_t kk = 0; kk < k; ++kk) {
+        float& sum = sums[static_cast<std::size_t>(kk % loop.parts)];
+        sum = type.round(fma_f32(x.at(i, kk), w.at(kk, j), sum));
+      }
+      for (std::size_t p = 1; p < sums.size(); ++p) sums[0] = type.round(fma_f32(1.0f, sums[p], sums[0]));
+      type.store(am_wanted.data() + y_at + (i * y.pitch + j) * size, sums[0]);
+    }
+  }
+  const isa::Program& program = gemm_tile_program(tile, pipeline);
+  const sim::DecodedProgram decoded(program, pipeline);
+  sim::Executor executor(sm, am);
+  const std::int64_t arguments[] = {x_at, w_at, y_at, k, x.pitch * size, w.pitch * size, y.pitch * size};
+  for (std::size_t i = 0; i < std::size(arguments); ++i)
+    executor.registers().r[program.parameters[i].reg.index] = static_cast<std::uint64_t>(arguments[i]);
+  executor.registers().r[63] = sim::k_return_address;
+  Run outcome{executor.run(decoded, {.entry = accumulate ? "accumulate" : "write_only"})};
+  for (std::size_t i = 0; i < am.size(); ++i) outcome.wrong += am[i] != am_wanted[i];
+  for (std::size_t i = 0; i < sm.size(); ++i) outcome.wrong += sm[i] != sm_wanted[i];
+  return outcome;
+}
+
+/// Every size the scheduler finds registers for, up to eight vectors a row.
+const std::vector<GemmTile>& feasible_tiles() {
+  static const std::vector<GemmTile> tiles = [] {
+    std::vector<GemmTile> found;
+    for (const DType dtype : k_dtypes) {
+      for (int rows = 1; rows <= k_max_tile_rows; ++rows) {
+        for (int vectors = 1; vectors <= 8; ++vectors) {
+          const GemmTile tile{rows, vectors, dtype};
+          try {
+            gemm_tile_program(tile, {});
+            found.push_back(tile);
+          } catch (const KernelError&) {
+            // Sums alone may take 44 registers of 64; FP16 holds four k-steps of X1 and W1 and has 36 for them.
+            CAPTURE(rows, vectors, to_string(dtype));
+            CHECK(rows * vectors > (dtype == DType::f16 ? 36 : 44));
+          }
+        }
+      }
+    }
+    return found;
+  }();
+  return tiles;
+}
+
+std::vector<std::uint64_t> arguments(const GemmTile& tile, std::int64_t k) {
+  const auto size = static_cast<std::uint64_t>(bytes_of(tile.dtype)),
+             columns = static_cast<std::uint64_t>(tile.columns());
+  return {0, 0, 0, static_cast<std::uint64_t>(k), static_cast<std::uint64_t>(k) * size, columns * size, columns * size};
+}
+
+isa::Pipeline what_if() {
+  isa::Pipeline pipeline;
+  pipeline.override(isa::Mnemonic::VFMULAS32, 8);
+  pipeline.override(isa::Mnemonic::VLDDW, 12);
+  pipeline.override(isa::Mnemonic::VLDW, 12);
+  pipeline.remove(isa::Unit::VMAC3);
+  return pipeline;
+}
+
+}  // namespace
+
+TEST_CASE("a generated tile equals chains of fused multiply-adds bit for bit, at every size", "[tile]") {
+  for (const GemmTile& tile : feasible_tiles()) {
+    const int steps = gemm_tile_loop(tile, {}).steps;
+    CAPTURE(tile.rows, tile.vectors, to_string(tile.dtype), steps);
+    // One pass runs the loop that is not pipelined, 9 the pipelined one.
+    for (const std::int64_t passes : {1, 9}) {
+      const Run outcome = run(tile, passes * steps, passes == 1, {});
+      REQUIRE(outcome.result.status == sim::RunStatus::done);
+      CHECK(outcome.wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("a generated tile keeps subnormals, infinities and the canonical NaN", "[tile]") {
+  for (const GemmTile& tile :
+       {GemmTile{6, 4, DType::f32}, {3, 1, DType::f32}, {6, 4, DType::f16}, {1, 3, DType::f16}}) {
+    CAPTURE(tile.rows, tile.vectors, to_string(tile.dtype));
+    CHECK(run(tile, 24, true, {}, true).wrong == 0);
+  }
+}
+
+TEST_CASE("generated tiles are right on another machine", "[tile][whatif]") {
+  for (const GemmTile& tile :
+       {GemmTile{6, 4, DType::f32}, {2, 3, DType::f32}, {6, 4, DType::f16}, {1, 1, DType::f16}}) {
+    CAPTURE(tile.rows, tile.vectors, to_string(tile.dtype));
+    CHECK(run(tile, 52, true, what_if()).wrong == 0);
+  }
+}
+
+TEST_CASE("every generated tile reaches 70 % of its busiest unit and uses no assumed packet shape", "[tile]") {
+  double worst = 1, worst_call = 1;
+  for (const GemmTile& tile : feasible_tiles()) {
+    CAPTURE(tile.rows, tile.vectors, to_string(tile.dtype));
+    const isa::Program& program = gemm_tile_program(tile, {});
+    CHECK(isa::assumed_shapes(program).empty());
+    const GemmTileLoop loop = gemm_tile_loop(tile, {});
+    double share = 0;
+    for (const isa::LoopSchedule& schedule : isa::loops(program, {})) {
+      if (schedule.label.find("kernel") == std::string::npos) continue;
+      const int busiest = std::max(schedule.resource_bound, isa::Pipeline{}.branch_cycles());
+      share = static_cast<double>(busiest) / schedule.initiation_interval;
+      CHECK(share >= 0.7);
+      worst = std::min(worst, share);
+      // A call of K = 512, prologue, epilogue and Y1 included.
+      const double bound = static_cast<double>(busiest) * 512 / loop.steps;
+      const sim::RunResult call =
+          sim::profile(sim::DecodedProgram(program, {}), arguments(tile, 512), {.entry = "accumulate"}).result;
+      worst_call = std::min(worst_call, bound / static_cast<double>(call.cycles));
+    }
+    CHECK(share > 0);
+  }
+  WARN(fmt::format("busiest unit / initiation interval: at least {:.2f}; of a whole call with K = 512: {:.2f}", worst,
+                   worst_call));
+  CHECK(worst_call >= 0.7);
+}
+
+TEST_CASE("a tile that the registers do not hold is refused with its size", "[tile]") {
+  CHECK_THROWS_WITH(gemm_tile_program({16, 8, DType::f32}, {}),
+                    Catch::Contains("16 rows x 8 vectors (256 columns, f32)") && Catch::Contains("registers"));
+  CHECK_THROWS_WITH(gemm_tile_program({17, 1, DType::f32}, {}), Catch::Contains("1 to 16 rows"));
+}
+
+}  // namespace mtsim::kernels
