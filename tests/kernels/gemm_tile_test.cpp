@@ -19,37 +19,11 @@
 namespace mtsim::kernels {
 namespace {
 
-/// The nearest FP16 bits of a value an FP32 multiply-add gave, from the definition: significand of 11 bits, exponent
-/// down to -24, ties to even (nearbyint), overflow to infinity.
-std::uint16_t to_f16(float value) {
-  if (std::isnan(value)) return 0x7E00;
-  const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
-  const double magnitude = std::fabs(static_cast<double>(value));
-  int exponent = 0;
-  std::frexp(magnitude, &exponent);  // magnitude < 2^exponent
-  const int unit = std::max(exponent - 11, -24);
-  const double rounded = std::ldexp(std::nearbyint(std::ldexp(magnitude, -unit)), unit);
-  if (!(rounded < 65536)) return sign | 0x7C00;
-  if (rounded < 0x1p-14) return static_cast<std::uint16_t>(sign | static_cast<int>(std::ldexp(rounded, 24)));
-  std::frexp(rounded, &exponent);
-  const int significand = static_cast<int>(std::ldexp(rounded, 11 - exponent));  // 1024..2047
-  return static_cast<std::uint16_t>(sign | ((exponent + 14) << 10) | (significand - 1024));
-}
-
-float from_f16(std::uint16_t bits) {
-  const int exponent = (bits >> 10) & 31, significand = bits & 1023;
-  float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(significand), -24)
-                                  : std::ldexp(static_cast<float>(1024 + significand), exponent - 25);
-  if (exponent == 31) {
-    magnitude = significand == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
-  }
-  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
-}
-
 /// Matrices of one element type, values kept as FP32.
 struct Elements {
   DType dtype;
-  float round(float value) const { return dtype == DType::f16 ? from_f16(to_f16(value)) : value; }
+  float round(float value) const { return dtype == DType::f16 ? static_cast<float>(from_f16(to_f16(value))) : value; }
+  float fma(float a, float b, float c) const { return dtype == DType::f16 ? fma_f16(a, b, c) : fma_f32(a, b, c); }
   void store(std::byte* to, float value) const {
     const std::uint16_t half = to_f16(value);
     if (dtype == DType::f16) {
@@ -107,9 +81,9 @@ Run run(const GemmTile& tile, std::int64_t k, bool accumulate, const isa::Pipeli
       if (accumulate) sums[0] = y.at(i, j);
       for (std::int64_t kk = 0; kk < k; ++kk) {
         float& sum = sums[static_cast<std::size_t>(kk % loop.parts)];
-        sum = type.round(fma_f32(x.at(i, kk), w.at(kk, j), sum));
+        sum = type.fma(x.at(i, kk), w.at(kk, j), sum);
       }
-      for (std::size_t p = 1; p < sums.size(); ++p) sums[0] = type.round(fma_f32(1.0f, sums[p], sums[0]));
+      for (std::size_t p = 1; p < sums.size(); ++p) sums[0] = type.fma(1.0f, sums[p], sums[0]);
       type.store(am_wanted.data() + y_at + (i * y.pitch + j) * size, sums[0]);
     }
   }
