@@ -24,8 +24,12 @@ double in_range(double reference, DType dtype) {
 
 class StreamCase final : public OperatorCase {
  public:
-  StreamCase(const StreamOperatorInfo& op, const CaseSpec& spec, kernels::StreamPlan plan)
-      : m_op(op), m_dtype(spec.dtype), m_rows(spec.shape[0]), m_columns(spec.shape[1]), m_plan(std::move(plan)) {}
+  StreamCase(StreamOperatorInfo op, const CaseSpec& spec, kernels::StreamPlan plan)
+      : m_op(std::move(op)),
+        m_dtype(spec.dtype),
+        m_rows(spec.shape[0]),
+        m_columns(spec.shape[1]),
+        m_plan(std::move(plan)) {}
 
   Json plan() const override {
     Json json;
@@ -40,14 +44,15 @@ class StreamCase final : public OperatorCase {
     std::vector<sim::Pointer> inputs;
     for (std::size_t i = 0; i < m_op.inputs.size(); ++i) {
       const std::int64_t count = m_op.inputs[i] == StreamInput::matrix ? m_rows * m_columns : m_columns;
-      inputs.push_back(cluster.ddr_malloc(count * bytes_of(m_dtype)));
+      const DType dtype = m_op.input_dtype(i, m_dtype);
+      inputs.push_back(cluster.ddr_malloc(count * bytes_of(dtype)));
       if (cluster.depth() != sim::Depth::functional) continue;
       std::vector<float> values = random_values(count, seed + i * k_next_seed);
       if (i < m_op.scale.size()) {
         for (float& value : values) value *= m_op.scale[i];
       }
-      m_inputs.push_back(rounded(std::move(values), m_dtype));
-      write_values(cluster, inputs.back(), m_inputs.back(), m_dtype);
+      m_inputs.push_back(rounded(std::move(values), dtype));
+      write_values(cluster, inputs.back(), m_inputs.back(), dtype);
     }
     m_result = cluster.ddr_malloc(m_rows * m_columns * bytes_of(m_op.result_dtype(m_dtype)));
     return m_op.program(cluster, m_plan, m_dtype, inputs, m_result);
@@ -74,7 +79,7 @@ class StreamCase final : public OperatorCase {
  private:
   static constexpr std::uint64_t k_next_seed = 0x1000'0000'0000'0001;
 
-  const StreamOperatorInfo& m_op;
+  StreamOperatorInfo m_op;
   DType m_dtype;
   std::int64_t m_rows, m_columns;
   kernels::StreamPlan m_plan;
@@ -100,7 +105,10 @@ void StreamOperator::check_tile(const std::string& tile, DType) const {
 
 std::unique_ptr<OperatorCase> StreamOperator::prepare(const CaseSpec& spec, const sim::MachineConfig& machine) const {
   const std::int64_t tile = kernels::parse_stream_tile(spec.tile, m_op.tile_key);
-  return std::make_unique<StreamCase>(m_op, spec, m_op.plan(spec.shape[0], spec.shape[1], spec.dtype, tile, machine));
+  StreamOperatorInfo op = m_op;
+  if (op.complete) op.complete(op, spec);
+  kernels::StreamPlan plan = op.plan(spec.shape[0], spec.shape[1], spec.dtype, tile, machine);
+  return std::make_unique<StreamCase>(std::move(op), spec, std::move(plan));
 }
 
 std::vector<Dimension> matrix_dimensions() { return {{"m", "Rows", {}}, {"n", "Columns", {}}}; }

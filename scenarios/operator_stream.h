@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,14 @@ struct StreamOperatorInfo {
   std::function<void(ReferenceRow&)> reference;
   /// Random values are in [-1, 1) times this, one factor an input; 1 for those not named.
   std::vector<float> scale = {};
+  /// Types of inputs that have one of their own, whatever the case's.
+  std::vector<std::optional<DType>> input_dtypes = {};
+  /// For more dimensions than m and n, and for variants: fills in what depends on them for one case.
+  std::function<void(StreamOperatorInfo&, const CaseSpec&)> complete = {};
+
+  DType input_dtype(std::size_t input, DType dtype) const {
+    return input < input_dtypes.size() ? input_dtypes[input].value_or(dtype) : dtype;
+  }
 };
 
 class StreamOperator final : public Operator {

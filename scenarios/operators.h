@@ -11,5 +11,7 @@ const Operator& bias_operator();
 const Operator& convert_operator();
 const Operator& gather_operator();
 const Operator& gemm_operator();
+const Operator& rmsnorm_operator();
+const Operator& softmax_operator();
 
 }  // namespace mtsim::scenarios

@@ -44,8 +44,8 @@ std::int64_t am_bytes(const StreamShape& shape, std::int64_t tile_items) {
     bytes += ring(shape, i == 0) * buffer_bytes(shape.inputs[i], tile_items);
   for (std::size_t i = shape.in_place ? 1 : 0; i < shape.outputs.size(); ++i)
     bytes += k_buffers * buffer_bytes(shape.outputs[i], tile_items);
-  for (const StreamConstant& constant : shape.constants) bytes += whole_blocks(constant.bytes);
-  return bytes;
+  for (const StreamConstant& constant : shape.constants) bytes += constant.padded();
+  return bytes + whole_blocks(shape.scratch_bytes) + whole_blocks(tile_items * shape.scratch_item_bytes);
 }
 
 /// A tile of this many items: its rows in DDR and in AM. One row where nothing lies between items on either side.
@@ -120,6 +120,13 @@ class StreamLoop {
         m_outputs.push_back(make(m_shape.outputs[i], k_buffers));
       }
     }
+    // Whole blocks, as all there is: each starts at one.
+    if (m_shape.scratch_bytes > 0) {
+      m_scratch = m_dsp.vector_malloc(whole_blocks(m_shape.scratch_bytes));
+      fill(m_scratch, whole_blocks(m_shape.scratch_bytes), 0);
+    }
+    if (m_shape.scratch_item_bytes > 0)
+      m_scratch_items = m_dsp.vector_malloc(whole_blocks(m_tile_items * m_shape.scratch_item_bytes));
   }
 
   void wait(std::optional<int>& channel) {
@@ -158,9 +165,9 @@ class StreamLoop {
     std::vector<int> channels;
     for (std::size_t i = 0; i < m_shape.constants.size(); ++i) {
       const StreamConstant& constant = m_shape.constants[i];
-      const sim::Pointer am = m_dsp.vector_malloc(whole_blocks(constant.bytes));
-      if (const std::int64_t whole = constant.bytes / k_stream_block * k_stream_block; whole < constant.bytes)
-        fill(am + whole, k_stream_block, constant.pad);
+      const sim::Pointer am = m_dsp.vector_malloc(constant.padded());
+      if (const std::int64_t whole = constant.bytes / k_stream_block * k_stream_block; whole < constant.padded())
+        fill(am + whole, constant.padded() - whole, constant.pad);
       m_constants.push_back(am);
       const sim::Rows row{1, constant.bytes, 0};
       channels.push_back(m_dsp.dma_p2p(m_operands.constants[i], row, am, row));
@@ -169,7 +176,7 @@ class StreamLoop {
   }
 
   void compute(std::int64_t tile) {
-    StreamTile now{first(tile), items(tile), {}, {}, m_constants};
+    StreamTile now{first(tile), items(tile), {}, {}, m_constants, m_scratch, m_scratch_items};
     for (Buffers& input : m_inputs) {
       wait(input.channels[input.at(tile)]);
       now.inputs.push_back(input.am[input.at(tile)]);
@@ -200,9 +207,12 @@ class StreamLoop {
   std::int64_t m_first = 0, m_end = 0;  // this core's items
   std::vector<Buffers> m_inputs, m_outputs;
   std::vector<sim::Pointer> m_constants;
+  sim::Pointer m_scratch, m_scratch_items;
 };
 
 }  // namespace
+
+std::int64_t StreamConstant::padded() const { return whole_blocks(std::max(bytes, am_bytes)); }
 
 double StreamPlan::ideal_bytes() const {
   std::int64_t item = 0, once = 0;

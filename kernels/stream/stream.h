@@ -40,11 +40,14 @@ struct StreamOperand {
   std::int64_t stride() const { return ddr_pitch == 0 ? item_bytes : ddr_pitch; }
 };
 
-/// Loaded into AM once a core, e.g. the weights of a norm; padded with `pad` to a whole block.
+/// Loaded into AM once a core, e.g. the weights of a norm; padded with `pad` to a whole block or to `am_bytes`.
 struct StreamConstant {
   std::string_view name;
   std::int64_t bytes = 0;
   std::uint64_t pad = 0;
+  std::int64_t am_bytes = 0;  // 0: as few as there must be
+
+  std::int64_t padded() const;
 };
 
 struct StreamShape {
@@ -57,6 +60,8 @@ struct StreamShape {
   /// outputs[0] is written over inputs[0] in AM: same item_bytes and pitch. Where the pitch leaves pads, the
   /// microkernel must leave them as they are.
   bool in_place = false;
+  /// AM for a microkernel to work in, aligned to a block: so much a core, zero at first, and so much an item of a tile.
+  std::int64_t scratch_bytes = 0, scratch_item_bytes = 0;
 };
 
 struct StreamPlan {
@@ -82,6 +87,7 @@ struct StreamTile {
   std::int64_t items = 0;
   std::vector<sim::Pointer> inputs, outputs;  // in AM
   std::vector<sim::Pointer> constants;        // in AM
+  sim::Pointer scratch, scratch_items;        // in AM
 };
 using StreamKernel = std::function<void(sim::Dsp&, const StreamTile&)>;
 

@@ -141,6 +141,38 @@ TEST_CASE("rows have a pitch in AM and in DDR, and pads hold what the operator a
   }
 }
 
+TEST_CASE("a microkernel has scratch, zero at first, and constants padded as far as it reads", "[stream]") {
+  const std::int64_t rows = 50, columns = 128, pitch = 4 * columns;
+  const std::vector<float> x = random_matrix(rows, columns, 7), few = random_matrix(1, 35, 8);
+  sim::Cluster& cluster = fresh(k_functional);
+  const Area in(cluster, rows * columns), constant(cluster, 35), out(cluster, rows * columns);
+  cluster.write(in.data, std::as_bytes(std::span(x)));
+  cluster.write(constant.data, std::as_bytes(std::span(few)));
+  constexpr std::uint64_t k_ones = 0x3F800000'3F800000, k_twos = 0x40000000'40000000;
+  const StreamShape shape{.op = "sum",
+                          .items = rows,
+                          .inputs = {{"x", pitch}},
+                          .outputs = {{"y", pitch}},
+                          .constants = {{"few", 4 * 35, k_twos, 2 * pitch}},
+                          .scratch_bytes = pitch,
+                          .scratch_item_bytes = pitch};
+  const sim::Kernel add_blocks = cluster.load(program("add"), "add_f32"), fill = cluster.load(program("fill_am"));
+  const auto sum = [&](sim::Dsp& dsp, const StreamTile& tile) {
+    dsp.call(fill, {tile.scratch_items, tile.items * pitch, k_ones});
+    dsp.call(fill, {tile.outputs[0], tile.items * pitch, 0});
+    dsp.call(add_blocks, {tile.outputs[0], tile.inputs[0], tile.items * pitch});
+    dsp.call(add_blocks, {tile.outputs[0], tile.scratch_items, tile.items * pitch});
+    for (std::int64_t row = 0; row < tile.items; ++row) {
+      dsp.call(add_blocks, {tile.outputs[0] + row * pitch, tile.constants[0] + pitch, pitch});
+      dsp.call(add_blocks, {tile.outputs[0] + row * pitch, tile.scratch, pitch});
+    }
+  };
+  expect_clean(
+      cluster.launch(stream(cluster, plan_stream(shape, 2, machine()), {{in.data}, {out.data}, {constant.data}}, sum)));
+  const std::vector<float> y = out.read(cluster);
+  for (std::size_t i = 0; i < y.size(); ++i) CHECK(same_bits(y[i], x[i] + 1 + 2));
+}
+
 TEST_CASE("a tile that does not fit AM is refused with the bytes and what to do", "[stream]") {
   const StreamShape shape{.op = "scale", .items = 1000, .inputs = {{"x", 4096}}, .outputs = {{"y", 4096}}};
   CHECK(complaint({.op = "scale", .items = 10'000, .inputs = {{"x", 4096}}, .outputs = {{"y", 4096}}}, 64) ==

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/rmsnorm/rmsnorm.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+
+#include "kernels/library.h"
+#include "kernels/reduce/rows.h"
+
+namespace mtsim::kernels {
+
+RmsNormPlan plan_rmsnorm(const RmsNormShape& shape, std::int64_t tile_rows, const sim::MachineConfig& machine) {
+  if (!(shape.eps >= 0) || std::isinf(shape.eps)) {
+    throw KernelError(fmt::format("rmsnorm: eps {} must be at least 0 and finite", shape.eps));
+  }
+  if (shape.dtype == DType::f32 && shape.gamma_dtype == DType::f16) {
+    throw KernelError("rmsnorm: FP16 weights need FP16 rows; convert them to FP32");
+  }
+  const std::int64_t row = shape.columns * bytes_of(shape.dtype), pitch = row_pitch(shape.columns, shape.dtype);
+  const StreamShape stream{.op = "rmsnorm",
+                           .items = shape.rows,
+                           .inputs = {{"x", row, pitch}},
+                           .outputs = {{"y", row, pitch}},
+                           .constants = {{"gamma", shape.columns * bytes_of(shape.gamma_dtype), 0,
+                                          row_pitch(shape.columns, shape.gamma_dtype)}},
+                           .scratch_bytes = k_rows_area_bytes};
+  return {shape, plan_stream(stream, tile_rows, machine)};
+}
+
+sim::DspProgram rmsnorm(sim::Cluster& cluster, const RmsNormPlan& plan, const RmsNormOperands& operands) {
+  const RmsNormShape& shape = plan.shape;
+  const bool half = shape.dtype == DType::f16;
+  const sim::Kernel kernel =
+      cluster.load(program("rmsnorm", cluster.machine().pipeline,
+                           {{"half", half ? 1 : 0}, {"wide_gamma", half && shape.gamma_dtype == DType::f32 ? 1 : 0}}));
+  const auto bits = [](float value) { return std::uint64_t{std::bit_cast<std::uint32_t>(value)}; };
+  const float per_column = 1.0F / static_cast<float>(shape.columns);
+  const auto rows_kernel = [=, pitch = row_pitch(shape.columns, shape.dtype), blocks = row_blocks(shape.columns),
+                            mean = bits(per_column), eps = bits(shape.eps)](sim::Dsp& dsp, const StreamTile& tile) {
+    for_each_row_group(tile.items, [&](std::int64_t first, std::int64_t count) {
+      dsp.call(kernel, {tile.inputs[0] + first * pitch, tile.outputs[0] + first * pitch, tile.constants[0],
+                        tile.scratch, count, blocks, mean, eps});
+    });
+  };
+  return stream(cluster, plan.stream, {{operands.x}, {operands.y}, {operands.gamma}}, rows_kernel);
+}
+
+}  // namespace mtsim::kernels
