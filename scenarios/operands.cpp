@@ -57,6 +57,16 @@ std::vector<float> rounded(std::vector<float> values, DType dtype) {
   return values;
 }
 
+std::vector<float> transposed(const std::vector<float>& matrix, std::int64_t columns) {
+  std::vector<float> result;
+  result.reserve(matrix.size());
+  for (std::int64_t column = 0; column < columns; ++column) {
+    for (auto i = static_cast<std::size_t>(column); i < matrix.size(); i += static_cast<std::size_t>(columns))
+      result.push_back(matrix[i]);
+  }
+  return result;
+}
+
 void write_values(sim::Cluster& cluster, sim::Pointer destination, std::span<const float> values, DType dtype) {
   if (dtype == DType::f32) return cluster.write(destination, std::as_bytes(values));
   std::vector<std::uint16_t> bits;

@@ -23,6 +23,9 @@ double from_f16(std::uint16_t bits);
 /// The nearest values an element type has.
 std::vector<float> rounded(std::vector<float> values, kernels::DType dtype);
 
+/// Row-major [rows, columns] with `columns` columns to [columns, rows].
+std::vector<float> transposed(const std::vector<float>& matrix, std::int64_t columns);
+
 /// Values to memory and back; `values` are rounded to the type.
 void write_values(sim::Cluster& cluster, sim::Pointer destination, std::span<const float> values, kernels::DType dtype);
 std::vector<float> read_values(const sim::Cluster& cluster, sim::Pointer source, std::int64_t count,

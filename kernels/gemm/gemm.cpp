@@ -11,15 +11,20 @@ namespace mtsim::kernels {
 namespace gemm {
 namespace {
 
-constexpr std::int64_t k_word = 8;  // what the SM is cleared in
-
 Kernels load_kernels(sim::Cluster& cluster, const GemmPlan& plan) {
-  const auto load = [&](const char* name, const char* entry = "") {
-    return cluster.load(program(name, cluster.machine().pipeline), entry);
+  const auto load = [&](const char* name, const char* entry = "", const Defines& defines = {}) {
+    return cluster.load(program(name, cluster.machine().pipeline, defines), entry);
   };
   Kernels kernels;
-  kernels.zero_sm_column = load("zero_sm_column");
   kernels.zero_am = load("zero_am");
+  if (plan.weights == GemmWeights::out_in) {
+    kernels.zero_x_pad = kernels.zero_w_pad = load("zero_am_column");
+    kernels.accumulate = load("gemm_dot_1x32", "", {{"F16", plan.dtype == DType::f16 ? 1 : 0}});
+    kernels.narrow = load("gemm_narrow_row");
+    return kernels;
+  }
+  kernels.zero_x_pad = load("zero_sm_column");
+  kernels.zero_w_pad = kernels.zero_am;
   if (plan.dtype == DType::f32) {
     kernels.accumulate = load("gemm_f32_6x128", "accumulate");
     kernels.write_only = load("gemm_f32_6x128", "write_only");
@@ -36,22 +41,35 @@ Kernels load_kernels(sim::Cluster& cluster, const GemmPlan& plan) {
 }  // namespace
 
 void CoreProgram::zero_x_pad(sim::Pointer x, std::int64_t pitch, std::int64_t rows, std::int64_t k) {
-  if (m_format.padded_k(k) == k) return;
-  for (std::int64_t at = k * m_bytes / k_word * k_word; at < m_format.padded_k(k) * m_bytes; at += k_word) {
+  const std::int64_t end = m_format.padded_k(k) * m_bytes, word = m_by_rows ? k_vector_bytes : k_sm_word_bytes;
+  if (k * m_bytes == end) return;
+  for (std::int64_t at = k * m_bytes / word * word; at < end; at += word) {
     m_dsp.loop_iteration();
-    m_dsp.call(m_kernels.zero_sm_column, {x + at, round_up(rows, k_gemm_m1), pitch});
+    m_dsp.call(m_kernels.zero_x_pad, {x + at, round_up(rows, m_format.m1), pitch});
   }
 }
 
-void CoreProgram::zero_w_pad(sim::Pointer w, std::int64_t pitch, std::int64_t k) {
+void CoreProgram::zero_w_pad(sim::Pointer w, std::int64_t pitch, std::int64_t columns, std::int64_t k) {
   const std::int64_t pad = m_format.padded_k(k) - k;
-  if (pad > 0) m_dsp.call(m_kernels.zero_am, {w + k * pitch, pad * pitch});
+  if (pad == 0) return;
+  if (m_by_rows)
+    m_dsp.call(m_kernels.zero_w_pad, {w + k * m_bytes / k_vector_bytes * k_vector_bytes, columns, pitch});
+  else
+    m_dsp.call(m_kernels.zero_w_pad, {w + k * pitch, pad * pitch});
 }
 
 void CoreProgram::multiply_strip(const CoreTile& tile, std::int64_t strip) {
-  const sim::Pointer x = tile.x + strip * k_gemm_m1 * tile.x_pitch;
-  const sim::Pointer sums = tile.sums + strip * k_gemm_m1 * tile.sums_pitch;
+  const sim::Pointer x = tile.x + strip * m_format.m1 * tile.x_pitch;
+  const sim::Pointer sums = tile.sums + strip * m_format.m1 * tile.sums_pitch;
   const std::int64_t padded = m_format.padded_k(tile.k);
+  if (m_by_rows) {
+    for (std::int64_t column = 0; column < tile.columns; column += k_dot_n1) {
+      m_dsp.loop_iteration();
+      m_dsp.call(m_kernels.accumulate,
+                 {x, tile.w + column * tile.w_pitch, sums + column * m_sum_bytes, padded, tile.w_pitch, tile.scratch});
+    }
+    return;
+  }
   for (std::int64_t column = 0; column < tile.columns; column += m_format.n1) {
     bool accumulate = tile.accumulate;
     for (std::int64_t k = 0, part = 0; k < padded; k += part) {
@@ -68,12 +86,13 @@ void CoreProgram::multiply_strip(const CoreTile& tile, std::int64_t strip) {
 }
 
 void CoreProgram::narrow_strip(const CoreTile& tile, const NarrowTile& narrow, std::int64_t strip) {
-  const std::int64_t row = strip * k_gemm_m1;
+  const sim::Pointer sums = tile.sums + strip * m_format.m1 * tile.sums_pitch;
+  const sim::Pointer y = narrow.y + strip * m_format.m1 * narrow.y_pitch;
+  if (m_by_rows) return m_dsp.call(m_kernels.narrow, {sums, y, round_up(tile.columns, m_format.n1)});
   for (std::int64_t column = 0; column < tile.columns; column += m_format.n1) {
     m_dsp.loop_iteration();
     m_dsp.call(narrow.merge ? m_kernels.merge : m_kernels.narrow,
-               {tile.sums + row * tile.sums_pitch + column * m_sum_bytes,
-                narrow.y + row * narrow.y_pitch + column * m_bytes, tile.sums_pitch, narrow.y_pitch});
+               {sums + column * m_sum_bytes, y + column * m_bytes, tile.sums_pitch, narrow.y_pitch});
   }
 }
 

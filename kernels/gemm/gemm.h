@@ -33,10 +33,17 @@ enum class GemmSums : std::uint8_t {
   f32        // registers FP16 for k_promote products, AM FP32, DDR between k-blocks FP32
 };
 
+/// How W lies in DDR.
+enum class GemmWeights : std::uint8_t {
+  in_out,  // [k, n], row-major
+  out_in   // [n, k], row-major, as Hugging Face checkpoints have it; small_m only
+};
+
 struct GemmChoice {
   GemmDataflow dataflow = GemmDataflow::automatic;
   GemmVariant variant = GemmVariant::best;
   GemmSums sums = GemmSums::promoted;
+  GemmWeights weights = GemmWeights::in_out;
 };
 
 /// Block sizes in elements. The defaults are the paper's for FP32; for FP16, of which it prints none, those that are
@@ -48,7 +55,7 @@ struct GemmTiles {
   std::int64_t n2 = 256;       // columns of W2 and Y2 in AM
   std::int64_t k_promote = 0;  // FP16: products summed in FP16 before the sum is added in FP32; FP32 has no use for it
 
-  static GemmTiles of(DType dtype);
+  static GemmTiles of(DType dtype, const GemmChoice& choice = {});
 };
 
 // M1 x N1, what the microkernel computes at a time.
@@ -61,22 +68,26 @@ struct GemmPlan {  // what a call will do: resolved dataflow and tiles, and the 
   GemmDataflow dataflow = GemmDataflow::large_m;
   GemmVariant variant = GemmVariant::best;
   GemmSums sums = GemmSums::f32;
+  GemmWeights weights = GemmWeights::in_out;
   GemmTiles tiles;
   std::int64_t m2 = 0;           // rows of one core in SM/AM
   std::int64_t y_buffers = 0;    // tiles of Y2 in AM that hold sums
   std::int64_t y_transfers = 0;  // tiles of Y2 in AM that hold FP16 on its way from or to DDR; none: the sums move
   bool y_stays = false;          // all Y2 of a block of rows stay in AM until they are complete
   std::int64_t sm_bytes = 0, am_bytes = 0, gsm_bytes = 0;
+  std::int64_t x_bytes = 0;        // of that for X: in SM, in AM where W is [n, k]
   std::int64_t scratch_bytes = 0;  // DDR: FP32 sums between k-blocks
 
   /// Elements of the sums in AM: those of the operands unless FP16 is promoted.
   DType sum_type() const { return sums == GemmSums::f16 ? DType::f16 : DType::f32; }
+  /// Whether products are summed in FP16 and those sums in FP32.
+  bool promotes() const { return dtype == DType::f16 && sums != GemmSums::f16 && weights == GemmWeights::in_out; }
   /// Elements of Y in DDR between k-blocks.
   DType between_type() const { return sums == GemmSums::f32 ? DType::f32 : dtype; }
 };
 
-/// "mg=720,k2=128" over the defaults of `dtype`; unknown key or non-positive value: KernelError.
-GemmTiles parse_gemm_tiles(const std::string& text, DType dtype);
+/// "mg=720,k2=128" over the defaults; unknown key or non-positive value: KernelError.
+GemmTiles parse_gemm_tiles(const std::string& text, DType dtype, const GemmChoice& choice = {});
 
 /// Resolves dataflow and checks eqs. (4)-(8) and the DMA channels. Throws KernelError that names the equation and the
 /// bytes, or the channels: needed, available.
@@ -92,7 +103,7 @@ GemmErrorBound gemm_error_bound(const GemmPlan& plan);
 
 struct GemmOperands {  // row-major, of the plan's dtype, in cluster DDR
   sim::Pointer x;      // [m, k]
-  sim::Pointer w;      // [k, n]
+  sim::Pointer w;      // [k, n] or [n, k]
   sim::Pointer y;      // [m, n], written
 };
 

@@ -24,18 +24,25 @@ double growth(std::int64_t n, double u) { return std::expm1(static_cast<double>(
 }  // namespace
 
 GemmErrorBound gemm_error_bound(const GemmPlan& plan) {
+  using gemm::ceil_div;
   const std::int64_t k = plan.shape.k;
   if (plan.dtype == DType::f32) {
-    const double relative = growth(k, k_u32);
-    return {relative, static_cast<double>(k) * k_half_subnormal32 * (1 + relative)};
+    // By rows, k-steps are added up as well, and the lanes of each.
+    const std::int64_t sums = plan.weights == GemmWeights::out_in ? 1 + ceil_div(k, plan.tiles.k2) : 0;
+    const double relative = growth(k + sums, k_u32);
+    return {relative, static_cast<double>(k + sums) * k_half_subnormal32 * (1 + relative)};
   }
-  const bool promoted = plan.sums != GemmSums::f16;
-  const std::int64_t k_blocks = gemm::ceil_div(k, plan.tiles.kg);
-  const std::int64_t products = promoted ? std::min(k, plan.tiles.k_promote) : k;
-  const std::int64_t rows_of_products =
-      gemm::ceil_div(k, plan.tiles.k2) * gemm::ceil_div(plan.tiles.k2, plan.tiles.k_promote);
-  const std::int64_t sums = promoted ? rows_of_products + k_blocks : 0;
-  const std::int64_t roundings = promoted ? (plan.y_stays || plan.sums == GemmSums::f32 ? 1 : k_blocks) : 0;
+  std::int64_t products = k, sums = 0, roundings = 0;
+  if (plan.weights == GemmWeights::out_in) {  // FP16 products are exact in FP32
+    products = 0;
+    sums = k + 1 + ceil_div(k, plan.tiles.k2);
+    roundings = 1;
+  } else if (plan.promotes()) {
+    const std::int64_t k_blocks = ceil_div(k, plan.tiles.kg);
+    products = std::min(k, plan.tiles.k_promote);
+    sums = ceil_div(k, plan.tiles.k2) * ceil_div(plan.tiles.k2, plan.tiles.k_promote) + k_blocks;
+    roundings = plan.y_stays || plan.sums == GemmSums::f32 ? 1 : k_blocks;
+  }
   const double in_f16 = growth(products + roundings, k_u16);
   const double in_f32 = growth(products + sums, k_u32);
   const double relative = in_f16 + in_f32 + in_f16 * in_f32;

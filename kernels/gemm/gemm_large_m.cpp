@@ -204,7 +204,7 @@ class LargeM : CoreProgram {
 
   // --- W: broadcast one step ahead.
   int broadcast_w(const Step& at, std::int64_t buffer) {
-    zero_w_pad(m_w[buffer], m_w_pitch, k_of_step(at));
+    zero_w_pad(m_w[buffer], m_w_pitch, columns(at), k_of_step(at));
     const std::int64_t bytes = columns(at) * m_bytes;
     return m_dsp.dma_broadcast(w_at(first_k(at), at.n * m_tiles.n2), rows_of(k_of_step(at), bytes, m_shape.n * m_bytes),
                                m_w[buffer], rows_of(k_of_step(at), bytes, m_w_pitch), 0);
@@ -292,7 +292,7 @@ class LargeM : CoreProgram {
     const CoreTile tile{m_x[buffer],  m_w[buffer], sums(now),    m_x_pitch,      m_w_pitch,
                         m_sums_pitch, rows(now),   columns(now), k_of_step(now), !fresh};
     const bool narrow = now.s == steps(now) - 1 && ends_narrow(now);
-    for (std::int64_t strip = 0; strip < tile.strips(); ++strip) {
+    for (std::int64_t strip = 0; strip < strips(tile); ++strip) {
       between();
       multiply_strip(tile, strip);
       if (narrow) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -46,7 +47,10 @@ std::string shrink(std::string_view tile, std::int64_t largest, std::int64_t sma
 
 std::int64_t floor_to(std::int64_t value, std::int64_t unit) { return value / unit * unit; }
 
-void check_tiles(const GemmShape& shape, const GemmTiles& tiles, const Format& format, GemmSums sums) {
+void check_tiles(const GemmPlan& plan) {
+  const GemmShape& shape = plan.shape;
+  const GemmTiles& tiles = plan.tiles;
+  const Format format = gemm::format(plan.dtype, plan.weights);
   if (shape.m < 1 || shape.n < 1 || shape.k < 1) {
     throw KernelError(fmt::format("{}: every dimension must be at least 1", text(shape)));
   }
@@ -57,7 +61,7 @@ void check_tiles(const GemmShape& shape, const GemmTiles& tiles, const Format& f
                     text(shape), name, value, format.k_unit, format.k_least, to_string(format.dtype), format.k_unit));
   };
   check_k("k2", tiles.k2);
-  if (format.dtype == DType::f16 && sums != GemmSums::f16) {
+  if (plan.promotes()) {
     check_k("k_promote", tiles.k_promote);
     if (tiles.k_promote < 2 * format.k_least)
       throw KernelError(
@@ -130,7 +134,7 @@ GemmPlan plan_large_m(GemmPlan plan, const sim::MachineConfig& machine) {
   const std::int64_t rounds = ceil_div(shape.n, tiles.n2);
   choose_y_buffers(plan, rounds, sums2, am - 2 * w2);
   const std::int64_t y_column = rows * (plan.y_buffers * sum_b + plan.y_transfers * b);  // bytes in AM a column of Y
-  plan.sm_bytes = 2 * x2;
+  plan.sm_bytes = plan.x_bytes = 2 * x2;
   plan.am_bytes = 2 * w2 + y_column * tiles.n2;
   plan.gsm_bytes = b * cores * plan.m2 * tiles.kg;
   const std::string less_k2 = shrink("k2", floor_to(sm / (2 * b * rows), format.k_unit), format.k_least, "mg");
@@ -186,7 +190,7 @@ GemmPlan plan_small_m(GemmPlan plan, const sim::MachineConfig& machine) {
   const std::int64_t whole_x = b * rows * all_k;
   if (whole_x <= sm) {
     tiles.kg = shape.k;
-    plan.sm_bytes = whole_x;
+    plan.sm_bytes = plan.x_bytes = whole_x;
   } else {
     const std::int64_t x2 = b * rows * tiles.k2;
     const std::string advice =
@@ -195,7 +199,7 @@ GemmPlan plan_small_m(GemmPlan plan, const sim::MachineConfig& machine) {
     check(shape, {"(4)", term(1, b, x_sizes), "SM", x2, sm, advice});
     check(shape, {"(6)", term(2, b, x_sizes), "SM", 2 * x2, sm, advice});
     tiles.kg = sm / (2 * x2) * tiles.k2;
-    plan.sm_bytes = 2 * b * rows * tiles.kg;
+    plan.sm_bytes = plan.x_bytes = 2 * b * rows * tiles.kg;
   }
 
   // W2 twice in AM, beside it as much of the core's share of Y as fits, in whole tiles.
@@ -215,25 +219,99 @@ GemmPlan plan_small_m(GemmPlan plan, const sim::MachineConfig& machine) {
   return plan;
 }
 
-/// Padded microkernel calls of the busiest core in one k-step of all of Y. Both dataflows read each byte of W equally
-/// often per block of rows and their k-steps are alike, so the calls decide: small M pads columns to 24 x 128, large M
-/// rows to 24 x 6.
-std::int64_t calls_large_m(const GemmPlan& plan, std::int64_t cores) {
-  const auto strips = [&](std::int64_t rows) { return ceil_div(ceil_div(rows, cores), k_gemm_m1); };
-  const std::int64_t full = plan.shape.m / plan.tiles.mg, tail = plan.shape.m % plan.tiles.mg;
-  return (full * strips(plan.tiles.mg) + (tail > 0 ? strips(tail) : 0)) * ceil_div(plan.shape.n, gemm_n1(plan.dtype));
-}
-std::int64_t calls_small_m(const GemmPlan& plan, std::int64_t cores) {
-  return ceil_div(plan.shape.m, k_gemm_m1) * ceil_div(ceil_div(plan.shape.n, gemm_n1(plan.dtype)), cores);
+/// X, W2 twice and Y2 share the AM.
+GemmPlan plan_by_rows(GemmPlan plan, const sim::MachineConfig& machine) {
+  const GemmShape& shape = plan.shape;
+  GemmTiles& tiles = plan.tiles;
+  const Format format = gemm::format(plan.dtype, plan.weights);
+  const std::int64_t b = format.bytes, sum_b = bytes_of(plan.sum_type());
+  check_channels(shape, "small-M", gemm::SmallMChannels::k_needed, machine);
+  const std::int64_t share = ceil_div(ceil_div(shape.n, format.n1), machine.cluster.cores);  // tiles of a core at most
+  tiles.mg = plan.m2 = shape.m;
+  tiles.k2 = std::min(tiles.k2, format.padded_k(shape.k));
+  tiles.n2 = std::min(tiles.n2, share * format.n1);
+  plan.dataflow = GemmDataflow::small_m;
+  plan.variant = GemmVariant::best;
+  plan.y_buffers = 1;
+  plan.y_stays = true;
+
+  // What W2 leaves is for all of X and at least one round of Y2, or for two blocks of X and Y2, half of it each.
+  const std::int64_t w2 = b * tiles.k2 * tiles.n2, y_tile = sum_b * shape.m * format.n1;
+  const std::int64_t am = machine.core.am_bytes, fixed = 2 * w2 + gemm::k_dot_scratch_bytes;
+  const std::int64_t round = tiles.n2 / format.n1 * y_tile;
+  const std::int64_t whole_x = b * shape.m * round_up(shape.k, format.k_unit);
+  if (whole_x + round <= am - fixed) {
+    tiles.kg = shape.k;
+    plan.x_bytes = whole_x;
+  } else {
+    const std::int64_t x2 = b * shape.m * tiles.k2;
+    const std::int64_t y = std::max(round, std::min(share * y_tile, (am - fixed) / 2));
+    tiles.kg = std::max<std::int64_t>(1, (am - fixed - y) / (2 * x2)) * tiles.k2;
+    plan.x_bytes = 2 * b * shape.m * tiles.kg;
+    check(shape, {"(7)",
+                  fmt::format("{} + {} + {} with M2={}, K2={}, N2={}, W as [n, k]", term(2, b, "K2 * N2"),
+                              term(2, b, "M2 * K2"), term(1, sum_b, "M2 * N2"), shape.m, tiles.k2, tiles.n2),
+                  "AM", fixed + plan.x_bytes + round, am, "use a smaller k2, n2 or m"});
+  }
+  plan.am_bytes = fixed + plan.x_bytes + gemm::split_small_m(plan, machine).block_tiles * y_tile;
+  return plan;
 }
 
-bool small_m_fits(const GemmPlan& plan, const sim::MachineConfig& machine) {
+// Which dataflow is faster, roughly: computing and DDR traffic overlap, the rendezvous of broadcasts does not. Large M
+// broadcasts W step by step and spreads rows over the cores; small M broadcasts X, where that does not fit SM block by
+// block, and spreads columns.
+constexpr double k_call_cycles = 50;  // of a microkernel beside 8 K: prologue, last stores, jump
+
+double seconds_of_calls(std::int64_t calls, const GemmPlan& plan, const sim::MachineConfig& machine) {
+  const auto k_steps = static_cast<double>(ceil_div(plan.shape.k, plan.tiles.k2));
+  const double cycles = 8 * static_cast<double>(plan.tiles.k2) + k_call_cycles;
+  return static_cast<double>(calls) * k_steps * cycles / (machine.core.clock_ghz * 1e9);
+}
+double seconds_of_bytes(double elements, const GemmPlan& plan, const sim::MachineConfig& machine) {
+  return elements * static_cast<double>(bytes_of(plan.dtype)) / (machine.ddr.bandwidth_gb_s * 1e9);
+}
+double seconds_of_broadcasts(std::int64_t count, const sim::MachineConfig& machine) {
+  return static_cast<double>(count) * machine.dma.broadcast_rendezvous_us * 1e-6;
+}
+
+double estimate_large_m(const GemmPlan& plan, const sim::MachineConfig& machine) {
+  const auto [m, n, k] = plan.shape;
+  const auto strips = [&](std::int64_t rows) { return ceil_div(ceil_div(rows, machine.cluster.cores), k_gemm_m1); };
+  const std::int64_t mg = std::min(plan.tiles.mg, m);
+  const std::int64_t full = m / mg, tail = m % mg, blocks = full + (tail > 0 ? 1 : 0);
+  const std::int64_t calls = (full * strips(mg) + (tail > 0 ? strips(tail) : 0)) * ceil_div(n, gemm_n1(plan.dtype));
+  const auto w = static_cast<double>(blocks * n * k), x_and_y = static_cast<double>(m * (n + k));
+  return std::max(seconds_of_calls(calls, plan, machine),
+                  seconds_of_bytes(w * machine.dma.broadcast_factor + x_and_y, plan, machine)) +
+         seconds_of_broadcasts(blocks * ceil_div(n, plan.tiles.n2) * ceil_div(k, plan.tiles.k2), machine);
+}
+
+double estimate_small_m(const GemmPlan& plan, const sim::MachineConfig& machine) {
+  const auto [m, n, k] = plan.shape;
+  const gemm::SmallMSplit split = gemm::split_small_m(plan, machine);
+  const std::int64_t calls = ceil_div(m, k_gemm_m1) * ceil_div(split.tiles, machine.cluster.cores);
+  const std::int64_t passes = split.x_buffers == 1 ? 1 : split.column_blocks;
+  return std::max(seconds_of_calls(calls, plan, machine),
+                  seconds_of_bytes(static_cast<double>(n * k + m * (n + k)), plan, machine)) +
+         seconds_of_broadcasts(passes * split.x_blocks, machine);
+}
+
+std::optional<GemmPlan> plan_small_m_if_it_fits(GemmPlan plan, const sim::MachineConfig& machine) {
+  const Format format = gemm::format(plan.dtype);
+  const std::int64_t row = 2 * format.bytes * round_up(plan.shape.m, k_gemm_m1);  // X2 twice, a column
+  plan.tiles.k2 = std::min(plan.tiles.k2, floor_to(machine.core.sm_bytes / row, format.k_unit));
+  if (plan.tiles.k2 < format.k_least) return std::nullopt;
   try {
-    plan_small_m(plan, machine);
-    return true;
+    return plan_small_m(plan, machine);
   } catch (const KernelError&) {
-    return false;
+    return std::nullopt;
   }
+}
+
+GemmPlan plan_fastest(const GemmPlan& plan, const sim::MachineConfig& machine) {
+  const std::optional<GemmPlan> small = plan_small_m_if_it_fits(plan, machine);
+  if (small && estimate_small_m(*small, machine) < estimate_large_m(plan, machine)) return *small;
+  return plan_large_m(plan, machine);
 }
 
 }  // namespace
@@ -242,47 +320,66 @@ namespace gemm {
 
 SmallMSplit split_small_m(const GemmPlan& plan, const sim::MachineConfig& machine) {
   const GemmTiles& tiles = plan.tiles;
-  const Format format = gemm::format(plan.dtype);
-  const std::int64_t rows = round_up(plan.shape.m, k_gemm_m1);
+  const Format format = gemm::format(plan.dtype, plan.weights);
+  const std::int64_t rows = round_up(plan.shape.m, format.m1);
   SmallMSplit split;
   split.tiles = ceil_div(plan.shape.n, format.n1);
   const std::int64_t share = ceil_div(split.tiles, machine.cluster.cores);
-  const std::int64_t free = machine.core.am_bytes - 2 * format.bytes * tiles.k2 * tiles.n2;
+  const bool by_rows = plan.weights == GemmWeights::out_in;
+  const std::int64_t free = machine.core.am_bytes - 2 * format.bytes * tiles.k2 * tiles.n2 -
+                            (by_rows ? plan.x_bytes + gemm::k_dot_scratch_bytes : 0);
   split.block_tiles = std::min(share, free / (bytes_of(plan.sum_type()) * rows * format.n1));
   split.column_blocks = ceil_div(share, split.block_tiles);
   split.x_blocks = ceil_div(plan.shape.k, tiles.kg);
   split.x_buffers = split.x_blocks == 1 ? 1 : 2;
-  split.x_pitch = plan.sm_bytes / split.x_buffers / rows;
+  split.x_pitch = plan.x_bytes / split.x_buffers / rows;
   return split;
 }
 
 }  // namespace gemm
 
-GemmTiles GemmTiles::of(DType dtype) {
+GemmTiles GemmTiles::of(DType dtype, const GemmChoice& choice) {
+  if (choice.weights == GemmWeights::out_in) return {.k2 = dtype == DType::f16 ? 1024 : 512, .n2 = 64};
+  if (dtype == DType::f16 && choice.sums == GemmSums::f32) {  // three tiles of FP32 sums leave less for W2
+    return {.mg = 1440, .kg = 2112, .k2 = 192, .n2 = 512, .k_promote = 96};
+  }
   if (dtype == DType::f16) return {.mg = 1440, .kg = 2048, .k2 = 256, .n2 = 512, .k_promote = 128};
   return {};
 }
 
-GemmTiles parse_gemm_tiles(const std::string& text, DType dtype) {
-  GemmTiles tiles = GemmTiles::of(dtype);
+GemmTiles parse_gemm_tiles(const std::string& text, DType dtype, const GemmChoice& choice) {
+  GemmTiles tiles = GemmTiles::of(dtype, choice);
   std::vector<TileKey> keys{{"mg", &tiles.mg}, {"kg", &tiles.kg}, {"k2", &tiles.k2}, {"n2", &tiles.n2}};
-  if (dtype == DType::f16) keys.push_back({"k_promote", &tiles.k_promote});
+  const bool promotes = dtype == DType::f16 && choice.sums != GemmSums::f16 && choice.weights == GemmWeights::in_out;
+  if (promotes) keys.push_back({"k_promote", &tiles.k_promote});
   parse_tiles(text, keys);
   return tiles;
 }
 
 GemmPlan plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles, const GemmChoice& choice,
                    const sim::MachineConfig& machine) {
-  const GemmSums sums = dtype == DType::f32 ? GemmSums::f32 : choice.sums;
-  check_tiles(shape, tiles, gemm::format(dtype), sums);
-  const GemmPlan plan{.shape = shape, .dtype = dtype, .variant = choice.variant, .sums = sums, .tiles = tiles};
-  GemmDataflow dataflow = choice.dataflow;
-  if (dataflow == GemmDataflow::automatic) {
-    const std::int64_t cores = machine.cluster.cores;
-    const bool small = calls_small_m(plan, cores) < calls_large_m(plan, cores) && small_m_fits(plan, machine);
-    dataflow = small ? GemmDataflow::small_m : GemmDataflow::large_m;
+  const bool by_rows = choice.weights == GemmWeights::out_in;
+  const GemmSums sums = dtype == DType::f32 || by_rows ? GemmSums::f32 : choice.sums;
+  const GemmPlan plan{.shape = shape,
+                      .dtype = dtype,
+                      .variant = choice.variant,
+                      .sums = sums,
+                      .weights = choice.weights,
+                      .tiles = tiles};
+  check_tiles(plan);
+  if (by_rows) {
+    if (choice.dataflow == GemmDataflow::large_m) {
+      throw KernelError(fmt::format(
+          "{}: the large-M dataflow takes W as [k, n]; transpose it, or use the small-M dataflow", text(shape)));
+    }
+    return plan_by_rows(plan, machine);
   }
-  return dataflow == GemmDataflow::small_m ? plan_small_m(plan, machine) : plan_large_m(plan, machine);
+  switch (choice.dataflow) {
+    case GemmDataflow::large_m: return plan_large_m(plan, machine);
+    case GemmDataflow::small_m: return plan_small_m(plan, machine);
+    case GemmDataflow::automatic: break;
+  }
+  return plan_fastest(plan, machine);
 }
 
 }  // namespace mtsim::kernels

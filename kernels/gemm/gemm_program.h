@@ -13,18 +13,25 @@ namespace mtsim::kernels::gemm {
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
-/// What the microkernel of an element type takes.
+/// What the microkernel of an element type takes. W as [n, k]: a vector holds k, so that k is padded to whole vectors.
 struct Format {
   DType dtype;
   std::int64_t bytes;    // of an element
+  std::int64_t m1;       // rows of Y1
   std::int64_t n1;       // columns of Y1
   std::int64_t k_unit;   // K1 is a multiple of it
   std::int64_t k_least;  // and at least this
 
   constexpr std::int64_t padded_k(std::int64_t k) const { return k < k_least ? k_least : round_up(k, k_unit); }
 };
-constexpr Format format(DType dtype) {
-  return dtype == DType::f32 ? Format{dtype, 4, gemm_n1(dtype), 2, 4} : Format{dtype, 2, gemm_n1(dtype), 4, 8};
+inline constexpr std::int64_t k_vector_bytes = 128, k_sm_word_bytes = 8;
+inline constexpr std::int64_t k_dot_scratch_bytes = 5 * 4 * k_vector_bytes;
+inline constexpr std::int64_t k_dot_n1 = 32;  // columns of a gemm_dot call
+constexpr Format format(DType dtype, GemmWeights weights = GemmWeights::in_out) {
+  const std::int64_t bytes = bytes_of(dtype), lanes = k_vector_bytes / bytes;
+  if (weights == GemmWeights::out_in) return {dtype, bytes, 1, 2 * k_dot_n1, lanes, lanes};
+  if (dtype == DType::f32) return {dtype, bytes, k_gemm_m1, gemm_n1(dtype), 2, 4};
+  return {dtype, bytes, k_gemm_m1, gemm_n1(dtype), 4, 8};
 }
 
 // DMA channels of a core. What the device library gives out (X, W) stays below the first channel of each dataflow's own
@@ -42,23 +49,23 @@ struct SmallMChannels {
 
 /// The microcode of one GEMM, decoded for the cluster's machine.
 struct Kernels {
-  sim::Kernel accumulate;      // sums += X1 * W1
-  sim::Kernel write_only;      // sums = X1 * W1
-  sim::Kernel narrow;          // FP16 Y1 = FP32 sums
-  sim::Kernel merge;           // FP16 Y1 = Y1 + FP32 sums
-  sim::Kernel zero_sm_column;  // pad of X behind the last k
-  sim::Kernel zero_am;         // pad of W behind the last k
+  sim::Kernel accumulate;  // sums += X1 * W1
+  sim::Kernel write_only;  // sums = X1 * W1
+  sim::Kernel narrow;      // FP16 Y1 = FP32 sums
+  sim::Kernel merge;       // FP16 Y1 = Y1 + FP32 sums
+  sim::Kernel zero_x_pad;  // what X2 and W2 hold behind the last k
+  sim::Kernel zero_w_pad;
+  sim::Kernel zero_am;
 };
 
 /// X2 [rows, k] * W2 [k, columns] (+)= sums [rows, columns], all in this core's SM and AM, buffers padded to whole
-/// microkernel tiles: rows to 6, columns to N1, k to padded_k(k). Pitches in bytes.
+/// microkernel tiles: rows to M1, columns to N1, k to padded_k(k). Pitches in bytes. W2 lies as W does.
 struct CoreTile {
   sim::Pointer x, w, sums;
   std::int64_t x_pitch = 0, w_pitch = 0, sums_pitch = 0;
   std::int64_t rows = 0, columns = 0, k = 0;
-  bool accumulate = false;
-
-  std::int64_t strips() const { return ceil_div(rows, k_gemm_m1); }
+  bool accumulate = false;  // to what the sums hold; by rows always
+  sim::Pointer scratch;     // by rows: k_dot_scratch_bytes of AM
 };
 
 /// Where the FP16 of a tile of FP32 sums goes: a row of it may lie at the start of the row of sums it comes from.
@@ -75,10 +82,11 @@ class CoreProgram {
       : m_dsp(dsp),
         m_shape(plan.shape),
         m_tiles(plan.tiles),
-        m_format(format(plan.dtype)),
+        m_by_rows(plan.weights == GemmWeights::out_in),
+        m_format(format(plan.dtype, plan.weights)),
         m_bytes(m_format.bytes),
         m_sum_bytes(bytes_of(plan.sum_type())),
-        m_k_call(plan.sums == GemmSums::f16 || plan.dtype == DType::f32 ? plan.tiles.k2 : plan.tiles.k_promote),
+        m_k_call(plan.promotes() ? plan.tiles.k_promote : plan.tiles.k2),
         m_operands(operands),
         m_kernels(kernels) {}
 
@@ -86,7 +94,7 @@ class CoreProgram {
 
   sim::Pointer x_at(std::int64_t row, std::int64_t k) const { return m_operands.x + (row * m_shape.k + k) * m_bytes; }
   sim::Pointer w_at(std::int64_t k, std::int64_t column) const {
-    return m_operands.w + (k * m_shape.n + column) * m_bytes;
+    return m_operands.w + (m_by_rows ? column * m_shape.k + k : k * m_shape.n + column) * m_bytes;
   }
   sim::Pointer y_at(std::int64_t row, std::int64_t column) const {
     return m_operands.y + (row * m_shape.n + column) * m_bytes;
@@ -96,12 +104,14 @@ class CoreProgram {
     return {count, bytes, pitch - bytes};
   }
 
-  /// Sets to zero what X2 [rows, k] and W2 [k, *] hold behind the last k, before their transfers start: X shares its
-  /// last 8 bytes with them. Both: with zeros on one side only, an inf on the other gives NaN.
-  void zero_x_pad(sim::Pointer x, std::int64_t pitch, std::int64_t rows, std::int64_t k);
-  void zero_w_pad(sim::Pointer w, std::int64_t pitch, std::int64_t k);
+  std::int64_t strips(const CoreTile& tile) const { return ceil_div(tile.rows, m_format.m1); }
 
-  /// Rows [6 strip, 6 strip + 6) of the sums.
+  /// Sets to zero what X2 [rows, k] and W2 hold behind the last k, before their transfers start: the last words with
+  /// values are among what is cleared. Both: with zeros on one side only, an inf on the other gives NaN.
+  void zero_x_pad(sim::Pointer x, std::int64_t pitch, std::int64_t rows, std::int64_t k);
+  void zero_w_pad(sim::Pointer w, std::int64_t pitch, std::int64_t columns, std::int64_t k);
+
+  /// Rows [M1 strip, M1 strip + M1) of the sums.
   void multiply_strip(const CoreTile& tile, std::int64_t strip);
   /// The same rows of the sums as FP16.
   void narrow_strip(const CoreTile& tile, const NarrowTile& narrow, std::int64_t strip);
@@ -109,6 +119,7 @@ class CoreProgram {
   sim::Dsp& m_dsp;
   const GemmShape m_shape;
   const GemmTiles m_tiles;
+  const bool m_by_rows;  // W is [n, k]
   const Format m_format;
   const std::int64_t m_bytes;      // of an element of X, W and Y
   const std::int64_t m_sum_bytes;  // of a sum in AM

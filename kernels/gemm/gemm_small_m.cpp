@@ -5,6 +5,9 @@
 //
 // Each core streams its own columns of W through two AM buffers, one step ahead, and keeps its Y2 in AM over all of K:
 // W is read once and Y written once. All of X stays in SM if it fits; else two buffers alternate, one x-block ahead.
+//
+// W as [n, k] (GemmWeights::out_in): a vector of W holds 32 or 64 k of one column of Y, X lies in AM beside it, and the
+// microkernel multiplies the two and adds up the lanes (gemm_dot_*.s). The loops are the same.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -19,6 +22,8 @@ enum Priority : int { k_x = 0, k_w = 1, k_y = 2 };
 
 using Channels = SmallMChannels;
 
+constexpr std::int64_t k_zero_unit = 512;  // of zero_am.s
+
 /// A place in the loops, outermost first.
 struct Step {
   std::int64_t block = 0, x = 0, s = 0, n = 0;
@@ -30,12 +35,16 @@ class SmallM : CoreProgram {
       : CoreProgram(dsp, plan, operands, kernels), m_split(split_small_m(plan, dsp.machine())) {
     m_first_tile = m_split.first_tile(dsp.thread_id(), dsp.group_size());
     m_end_tile = m_split.first_tile(dsp.thread_id() + 1, dsp.group_size());
-    m_w_pitch = m_tiles.n2 * m_bytes;
+    m_w_pitch = (m_by_rows ? m_tiles.k2 : m_tiles.n2) * m_bytes;
     m_sums_pitch = m_split.block_tiles * m_format.n1 * m_sum_bytes;
-    const std::int64_t rows = round_up(m_shape.m, k_gemm_m1);
-    for (std::int64_t i = 0; i < m_split.x_buffers; ++i) m_x[i] = dsp.scalar_malloc(rows * m_split.x_pitch);
-    for (auto& w : m_w) w = dsp.vector_malloc(m_tiles.k2 * m_w_pitch);
-    m_sums = dsp.vector_malloc(rows * m_sums_pitch);
+    const std::int64_t rows = round_up(m_shape.m, m_format.m1);
+    for (std::int64_t i = 0; i < m_split.x_buffers; ++i) {
+      m_x[i] = m_by_rows ? dsp.vector_malloc(rows * m_split.x_pitch) : dsp.scalar_malloc(rows * m_split.x_pitch);
+    }
+    for (auto& w : m_w) w = dsp.vector_malloc(m_tiles.k2 * m_tiles.n2 * m_bytes);
+    m_sums_bytes = round_up(rows * m_sums_pitch, k_zero_unit);
+    m_sums = dsp.vector_malloc(m_sums_bytes);
+    if (m_by_rows) m_scratch = dsp.vector_malloc(k_dot_scratch_bytes);
   }
 
   void run() {
@@ -44,6 +53,7 @@ class SmallM : CoreProgram {
     std::int64_t i = 0;  // steps so far: W buffers alternate
     for (std::int64_t block = 0; block < m_split.column_blocks; ++block) {
       wait_for_y();
+      if (m_by_rows) m_dsp.call(m_kernels.zero_am, {m_sums, m_sums_bytes});
       for (std::int64_t x = 0; x < m_split.x_blocks; ++x) {
         m_dsp.loop_iteration();
         next_x(block, x);
@@ -117,10 +127,12 @@ class SmallM : CoreProgram {
   void load_w(const Step& at, std::int64_t buffer) {
     if (at.block == m_split.column_blocks || rounds(at.block) == 0) return;
     const std::int64_t k = at.x * m_tiles.kg + at.s * m_tiles.k2;
-    const std::int64_t bytes = columns(at) * m_bytes;
-    zero_w_pad(m_w[buffer], m_w_pitch, k_of_step(at));
-    m_dsp.raw_dma_p2p(w_at(k, column(at)), rows_of(k_of_step(at), bytes, m_shape.n * m_bytes), m_w[buffer],
-                      rows_of(k_of_step(at), bytes, m_w_pitch), k_w, Channels::k_first_w + static_cast<int>(buffer));
+    zero_w_pad(m_w[buffer], m_w_pitch, columns(at), k_of_step(at));
+    const std::int64_t count = m_by_rows ? columns(at) : k_of_step(at),
+                       bytes = (m_by_rows ? k_of_step(at) : columns(at)) * m_bytes,
+                       pitch = (m_by_rows ? m_shape.k : m_shape.n) * m_bytes;
+    m_dsp.raw_dma_p2p(w_at(k, column(at)), rows_of(count, bytes, pitch), m_w[buffer], rows_of(count, bytes, m_w_pitch),
+                      k_w, Channels::k_first_w + static_cast<int>(buffer));
   }
 
   void multiply(const Step& at, std::int64_t buffer) {
@@ -133,9 +145,10 @@ class SmallM : CoreProgram {
                         m_shape.m,
                         columns(at),
                         k_of_step(at),
-                        at.x > 0 || at.s > 0};
+                        at.x > 0 || at.s > 0,
+                        m_scratch};
     const bool narrow = narrows() && last_step(at);
-    for (std::int64_t strip = 0; strip < tile.strips(); ++strip) {
+    for (std::int64_t strip = 0; strip < strips(tile); ++strip) {
       multiply_strip(tile, strip);
       if (narrow) narrow_strip(tile, {tile.sums, m_sums_pitch}, strip);
     }
@@ -158,10 +171,11 @@ class SmallM : CoreProgram {
 
   const SmallMSplit m_split;
   std::int64_t m_first_tile = 0, m_end_tile = 0;  // this core's tiles of N1 columns
-  std::int64_t m_w_pitch = 0, m_sums_pitch = 0;
-  std::array<sim::Pointer, 2> m_x;  // SM; the second only when X does not fit whole
+  std::int64_t m_w_pitch = 0, m_sums_pitch = 0, m_sums_bytes = 0;
+  std::array<sim::Pointer, 2> m_x;  // SM, by rows AM; the second only when X does not fit whole
   std::array<sim::Pointer, 2> m_w;  // AM
   sim::Pointer m_sums;              // AM, [m, block_tiles * N1]
+  sim::Pointer m_scratch;           // AM, by rows
   std::int64_t m_x_buffer = 0;
   int m_x_channel = 0;
   std::int64_t m_y_in_flight = 0;

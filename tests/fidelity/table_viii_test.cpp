@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table VIII, FP32: two fitted numbers, 28 cells. The table's own noise is 3 to 5 %.
+// Table VIII: two numbers fitted on its FP32 half, 56 cells. The table's own noise is 3 to 5 % in FP32, 4 to 6 % in
+// FP16.
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -10,28 +11,52 @@
 namespace {
 
 nlohmann::json run_table() {
+  static nlohmann::json table;  // once for all cases
+  if (!table.is_null()) return table;
   FILE* pipe = popen(MTSIM_COMMAND " run " MTSIM_SOURCE "/scenarios/paper/table_viii.yaml --json -", "r");
   REQUIRE(pipe != nullptr);
   std::string text;
   std::array<char, 4096> part;
   for (std::size_t n; (n = fread(part.data(), 1, part.size(), pipe)) > 0;) text.append(part.data(), n);
   REQUIRE(pclose(pipe) == 0);
-  return nlohmann::json::parse(text);
+  return table = nlohmann::json::parse(text);
 }
 
 }  // namespace
 
-TEST_CASE("Table VIII FP32 is predicted within 9 percent on average", "[fidelity]") {
+TEST_CASE("Table VIII is predicted within 9 percent on average, FP16 with nothing fitted to it", "[fidelity]") {
   const auto table = run_table();
-  CHECK(table.at("cases").size() == 28);
-  CHECK(table.at("summary").at("latency_ms").at("cases") == 28);
-  CHECK(table.at("summary").at("latency_ms").at("mape_percent").get<double>() <= 9.0);
-  CHECK(std::abs(table.at("summary").at("latency_ms").at("worst_percent").get<double>()) <= 30.0);
+  CHECK(table.at("cases").size() == 56);
+  const auto& all = table.at("summary").at("latency_ms");
+  CHECK(all.at("cases") == 56);
+  CHECK(all.at("mape_percent").get<double>() <= 9.0);
+  // The two cells of FP16 that no smooth curve through the others explains miss by more than 25 %.
+  CHECK(std::abs(all.at("worst_percent").get<double>()) <= 40.0);
+  const auto& f32 = table.at("table_summary").at("f32").at("latency_ms");
+  const auto& f16 = table.at("table_summary").at("f16").at("latency_ms");
+  CHECK(f32.at("cases") == 28);
+  CHECK(f32.at("mape_percent").get<double>() <= 9.0);
+  CHECK(std::abs(f32.at("worst_percent").get<double>()) <= 30.0);
+  CHECK(f16.at("cases") == 28);
+  CHECK(f16.at("mape_percent").get<double>() <= 9.5);
   CHECK(table.at("depth") == "timing");
   int fitted = 0;
   for (const auto& [key, number] : table.at("machine").at("numbers").items())
     fitted += number.at("provenance") == "fitted";
   CHECK(fitted == 2);
+}
+
+TEST_CASE(
+    "FP16 at 8192 x 4096 x 4096 reaches the paper's rate of 5686 GMAC/s within 6 percent, ours 65 percent of peak",
+    "[fidelity]") {
+  for (const auto& cell : run_table().at("cases")) {
+    const auto& at = cell.at("case");
+    if (at.at("dtype") != "f16" || at.at("m") != 8192 || at.at("n") != 4096) continue;
+    CHECK(std::abs(cell.at("error_percent").at("latency_ms").get<double>()) <= 6.0);
+    CHECK(cell.at("beside").at("gmac_s").get<double>() >= 0.65 * 8294.4);
+    return;
+  }
+  FAIL("no such cell");
 }
 
 TEST_CASE("our own sequence is never slower than the paper's", "[fidelity]") {

@@ -19,8 +19,9 @@ struct BareCore {
   std::vector<std::byte> sm = std::vector<std::byte>(k_sm, std::byte{0xEE});
   std::vector<std::byte> am = std::vector<std::byte>(k_am, std::byte{0xEE});
 
-  sim::RunResult run(const char* name, const std::string& entry, const std::vector<std::uint64_t>& arguments) {
-    const isa::Program& kernel = program(name);
+  sim::RunResult run(const char* name, const std::string& entry, const std::vector<std::uint64_t>& arguments,
+                     const Defines& defines = {}) {
+    const isa::Program& kernel = program(name, {}, defines);
     const sim::DecodedProgram decoded(kernel, {});
     sim::Executor executor(sm, am);
     for (std::size_t i = 0; i < arguments.size(); ++i)

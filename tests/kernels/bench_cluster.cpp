@@ -36,7 +36,7 @@ GemmRun run_gemm(sim::Cluster& cluster, const GemmPlan& plan, const std::vector<
   };
   std::vector<std::byte> area(static_cast<std::size_t>(y_bytes + 2 * k_guard), k_guard_value);
   write(operands.x, x);
-  write(operands.w, w);
+  write(operands.w, plan.weights == GemmWeights::out_in ? transposed(w, n) : w);
   cluster.write(guarded, area);
   GemmRun run;
   run.result = cluster.launch(gemm_program(cluster, plan, operands));

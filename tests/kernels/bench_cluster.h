@@ -22,8 +22,8 @@ struct GemmRun {
   std::vector<float> y;       // [m, n]; empty in timing depth
   bool guards_intact = true;  // DDR around Y is as it was
 };
-/// Y = X * W on the fresh cluster, operands rounded to the plan's type; without them only their sizes matter (timing
-/// depth).
+/// Y = X * W on the fresh cluster, W [k, n] laid out as the plan has it, operands rounded to the plan's type; without
+/// them only their sizes matter (timing depth).
 GemmRun run_gemm(sim::Cluster& cluster, const GemmPlan& plan, const std::vector<float>& x = {},
                  const std::vector<float>& w = {});
 

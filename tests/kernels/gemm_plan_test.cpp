@@ -37,6 +37,50 @@ TEST_CASE("the paper's FP32 blocks take what eqs. (6)-(8) say", "[plan]") {
   CHECK(p.y_buffers == 3);
 }
 
+TEST_CASE("FP16: one tile of FP32 sums and two of FP16 fill the AM, eqs. (6)-(8) in bytes", "[plan]") {
+  const auto p = [](const GemmShape& shape, const GemmChoice& choice) {
+    return plan_gemm(shape, DType::f16, GemmTiles::of(DType::f16, choice), choice, machine());
+  };
+  const GemmPlan promoted = p(k_large, {large_m, GemmVariant::paper});
+  CHECK(promoted.m2 == 60);
+  CHECK(promoted.sm_bytes == 2 * 2 * 60 * 256);
+  CHECK(promoted.am_bytes == 2 * 2 * 256 * 512 + (4 + 2 * 2) * 60 * 512);
+  CHECK(promoted.gsm_bytes == 2 * 1440 * 2048);
+  CHECK(promoted.y_buffers == 1);
+  CHECK(promoted.y_transfers == 2);
+  CHECK(promoted.scratch_bytes == 0);
+
+  const GemmPlan two_rounds = p({8192, 1024, 4096}, {large_m, GemmVariant::paper});
+  CHECK(two_rounds.y_stays);  // two tiles of FP32 sums, which are narrowed where they lie
+  CHECK(two_rounds.y_buffers == 2);
+  CHECK(two_rounds.y_transfers == 0);
+
+  const GemmPlan f16 = p(k_large, {large_m, GemmVariant::paper, GemmSums::f16});
+  CHECK(f16.am_bytes == 2 * 2 * 256 * 512 + 3 * 2 * 60 * 512);
+  CHECK(f16.y_buffers == 3);
+
+  const GemmPlan f32 = p(k_large, {large_m, GemmVariant::paper, GemmSums::f32});
+  CHECK(f32.am_bytes == 2 * 2 * 192 * 512 + 3 * 4 * 60 * 512);
+  CHECK(f32.scratch_bytes == 4 * 8192 * 4096);  // FP32 sums in DDR between k-blocks
+}
+
+TEST_CASE("W as [n, k] has no large-M dataflow; X, two W2 and Y2 share the AM", "[plan]") {
+  const GemmChoice rows{.weights = GemmWeights::out_in};
+  const auto p = [&](const GemmShape& shape, const GemmChoice& choice) {
+    return plan_gemm(shape, DType::f16, GemmTiles::of(DType::f16, choice), choice, machine());
+  };
+  const GemmPlan decode = p({16, 4096, 4096}, rows);
+  CHECK(decode.dataflow == small_m);
+  CHECK(decode.tiles.kg == 4096);  // all of X
+  CHECK(decode.x_bytes == 2 * 16 * 4096);
+  CHECK(decode.sm_bytes == 0);
+  CHECK(p({97, 4096, 4096}, rows).tiles.kg == 1024);  // two blocks of 97 x 1024
+  CHECK_THROWS_WITH(p(k_large, {.dataflow = large_m, .weights = GemmWeights::out_in}),
+                    "gemm m=8192 n=4096 k=4096: the large-M dataflow takes W as [k, n]; transpose it, or use the "
+                    "small-M dataflow");
+  CHECK_THROWS_WITH(p(k_large, rows), Catch::Contains("of AM, 786432 available; use a smaller k2, n2 or m"));
+}
+
 TEST_CASE("a machine with too few DMA channels is refused with both numbers", "[plan]") {
   const auto with = [](const std::string& channels, GemmDataflow dataflow) -> std::string {
     try {
@@ -110,6 +154,14 @@ TEST_CASE("tiles the microkernel cannot take are refused", "[plan]") {
         "time");
   CHECK(complaint(k_large, "n2=200") == "gemm m=8192 n=4096 k=4096: n2=200 must be a multiple of N1 = 128");
   CHECK(complaint(k_large, "k2=250") == "gemm m=8192 n=4096 k=4096: kg=2048 must be a multiple of k2=250");
+  const auto f16 = [](const std::string& tiles, const GemmChoice& choice = {}) {
+    return plan_gemm(k_large, DType::f16, parse_gemm_tiles(tiles, DType::f16, choice), choice, machine());
+  };
+  CHECK_THROWS_WITH(f16("k2=254"),
+                    Catch::Contains("k2=254 must be a multiple of 4 and at least 8: the f16 microkernel"));
+  CHECK_THROWS_WITH(f16("k_promote=130"), Catch::Contains("k_promote=130 must be a multiple of 4 and at least 8"));
+  CHECK_THROWS_WITH(f16("k_promote=8"), Catch::Contains("k_promote=8 must be at least 16"));
+  CHECK_THROWS_WITH(f16("k_promote=64", {.sums = GemmSums::f16}), Catch::Contains("unknown key 'k_promote'"));
   CHECK(complaint({0, 1, 1}, "") == "gemm m=0 n=1 k=1: every dimension must be at least 1");
 }
 
@@ -126,12 +178,14 @@ TEST_CASE("tile text is read over the defaults and refused with the known keys",
   CHECK_THROWS_WITH(parse_gemm_tiles("k2=12x", DType::f32), Catch::Contains("k2='12x' must be a positive number"));
 }
 
-TEST_CASE("the dataflow with fewer padded microkernel calls on the busiest core is chosen", "[plan]") {
+TEST_CASE("the faster dataflow is chosen: small M while a block of rows costs less than the steps of W", "[plan]") {
   CHECK(plan({8192, 4096, 4096}).dataflow == large_m);
   CHECK(plan({1, 4096, 4096}).dataflow == small_m);
-  CHECK(plan({6, 4096, 4096}).dataflow == small_m);    // 2 calls a k-step against 32
-  CHECK(plan({144, 4096, 4096}).dataflow == large_m);  // 48 against 32
-  CHECK(plan({6, 128, 4096}).dataflow == large_m);     // one call each
+  CHECK(plan({6, 128, 4096}).dataflow == small_m);     // one core computes, no step of W waits for the others
+  CHECK(plan({256, 4096, 4096}).dataflow == small_m);  // 43 strips, as long as W takes to come in
+  CHECK(plan({256, 4096, 4096}).tiles.k2 == 30);       // X2 twice in SM
+  CHECK(plan({1024, 4096, 4096}).dataflow == large_m);
+  CHECK(plan({1024, 256, 4096}).dataflow == large_m);  // two tiles of columns would keep two cores busy
 }
 
 }  // namespace mtsim::kernels

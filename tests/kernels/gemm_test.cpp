@@ -22,17 +22,20 @@ struct Case {
   std::string tiles = "";
   DType dtype = DType::f32;
   GemmSums sums = GemmSums::promoted;
+  GemmWeights weights = GemmWeights::in_out;
 };
 
 std::string text(const Case& c) {
   const char* dataflow[] = {"automatic", "large M", "small M"};
   const char* sums[] = {"promoted", "f16", "f32"};
-  return fmt::format("{} m={} n={} k={} {} {} sums {}", to_string(c.dtype), c.shape.m, c.shape.n, c.shape.k,
-                     dataflow[static_cast<int>(c.dataflow)], c.tiles, sums[static_cast<int>(c.sums)]);
+  return fmt::format("{} m={} n={} k={} {} {} sums {}{}", to_string(c.dtype), c.shape.m, c.shape.n, c.shape.k,
+                     dataflow[static_cast<int>(c.dataflow)], c.tiles, sums[static_cast<int>(c.sums)],
+                     c.weights == GemmWeights::out_in ? ", W as [n, k]" : "");
 }
 
 GemmPlan plan(const Case& c, GemmVariant variant, const sim::MachineConfig& config = machine()) {
-  return plan_gemm(c.shape, c.dtype, parse_gemm_tiles(c.tiles, c.dtype), {c.dataflow, variant, c.sums}, config);
+  const GemmChoice choice{c.dataflow, variant, c.sums, c.weights};
+  return plan_gemm(c.shape, c.dtype, parse_gemm_tiles(c.tiles, c.dtype, choice), choice, config);
 }
 
 const sim::ClusterOptions k_functional{sim::Depth::functional, false};
@@ -60,6 +63,7 @@ void expect_clean(const sim::LaunchResult& result) {
 TEST_CASE("a gemm of any shape agrees with OpenBLAS in FP64 and takes the same cycles in both depths", "[gemm]") {
   using enum GemmDataflow;
   using enum DType;
+  using enum GemmWeights;
   const auto c = GENERATE(values<Case>({
       {{1, 1, 1}},
       {{1, 1, 3}},
@@ -108,6 +112,17 @@ TEST_CASE("a gemm of any shape agrees with OpenBLAS in FP64 and takes the same c
       {{30, 800, 141}, large_m, "mg=24,kg=64,k2=32,n2=256", f16, GemmSums::f32},
       {{30, 520, 141}, large_m, "mg=24,kg=96,k2=32,n2=256", f16, GemmSums::f32},
       {{30, 800, 141}, large_m, "mg=24,kg=64,k2=32,n2=256", f16, GemmSums::f16},
+      // W as [n, k]: k around whole vectors, columns around 32 and 64, all of X or two blocks of it, several k-steps,
+      // rounds and column blocks.
+      {{1, 1, 1}, automatic, "", f32, {}, out_in},
+      {{3, 33, 31}, automatic, "", f32, {}, out_in},
+      {{5, 300, 1000}, automatic, "k2=64", f32, {}, out_in},
+      {{40, 3200, 2050}, automatic, "n2=128", f32, {}, out_in},
+      {{1, 1, 1}, automatic, "", f16, {}, out_in},
+      {{3, 65, 65}, automatic, "", f16, {}, out_in},
+      {{16, 1600, 1030}, automatic, "k2=256", f16, {}, out_in},
+      {{97, 130, 2100}, automatic, "k2=1024", f16, {}, out_in},
+      {{300, 13000, 40}, automatic, "k2=64", f16, {}, out_in},
   }));
   const auto variant = GENERATE(GemmVariant::best, GemmVariant::paper);
   const GemmPlan the_plan = plan(c, variant);
@@ -287,6 +302,30 @@ TEST_CASE("the best sequence is never slower than the paper's", "[gemm]") {
   const auto best = run_gemm(fresh(k_timing), plan(c, GemmVariant::best));
   const auto paper = run_gemm(fresh(k_timing), plan(c, GemmVariant::paper));
   CHECK(best.result.cycles <= paper.result.cycles);
+}
+
+TEST_CASE("a decode step streams W at 90 percent of the DDR bandwidth and more, launch included", "[gemm]") {
+  const DType dtype = GENERATE(DType::f16, DType::f32);
+  const auto weights = GENERATE(GemmWeights::in_out, GemmWeights::out_in);
+  const std::int64_t m = GENERATE(1, 16);
+  const Case c{{m, 4096, 4096}, GemmDataflow::automatic, "", dtype, {}, weights};
+  INFO(text(c));
+  const GemmRun run = run_gemm(fresh(k_timing), plan(c, GemmVariant::best));
+  const double seconds = machine().milliseconds(run.result.cycles) * 1e-3;
+  CHECK(static_cast<double>(bytes_of(dtype) * c.shape.n * c.shape.k) / seconds >= 0.9e9 * machine().ddr.bandwidth_gb_s);
+}
+
+TEST_CASE("the dataflow that is chosen is the faster one, or close to it", "[gemm]") {
+  const DType dtype = GENERATE(DType::f16, DType::f32);
+  const auto shape = GENERATE(values<GemmShape>({{24, 4096, 4096}, {192, 4096, 4096}, {600, 1024, 2048}}));
+  const auto cycles = [&](GemmDataflow dataflow, const std::string& tiles) {
+    const Case c{shape, dataflow, tiles, dtype};
+    return static_cast<double>(run_gemm(fresh(k_timing), plan(c, GemmVariant::best)).result.cycles);
+  };
+  INFO(to_string(dtype) << " m=" << shape.m);
+  const double chosen = cycles(GemmDataflow::automatic, "");
+  CHECK(chosen <= 1.1 * cycles(GemmDataflow::large_m, ""));
+  if (shape.m <= 192) CHECK(chosen <= 1.1 * cycles(GemmDataflow::small_m, "k2=40"));
 }
 
 TEST_CASE("a gemm launched on some of the cores only says that it needs all", "[gemm]") {

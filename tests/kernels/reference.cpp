@@ -81,6 +81,16 @@ std::vector<float> rounded(std::vector<float> values, DType dtype) {
   return dtype == DType::f16 ? values_f16(bits_f16(values)) : values;
 }
 
+std::vector<float> transposed(const std::vector<float>& matrix, std::int64_t columns) {
+  std::vector<float> result;
+  result.reserve(matrix.size());
+  for (std::int64_t column = 0; column < columns; ++column) {
+    for (std::size_t i = static_cast<std::size_t>(column); i < matrix.size(); i += static_cast<std::size_t>(columns))
+      result.push_back(matrix[i]);
+  }
+  return result;
+}
+
 Product multiply_f64(const std::vector<float>& x, const std::vector<float>& w, std::int64_t m, std::int64_t n,
                      std::int64_t k) {
   const auto dgemm = [&](const std::vector<double>& a, const std::vector<double>& b) {

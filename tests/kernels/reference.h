@@ -30,6 +30,9 @@ std::vector<float> rounded(std::vector<float> values, DType dtype);
 std::vector<std::uint16_t> bits_f16(const std::vector<float>& values);
 std::vector<float> values_f16(const std::vector<std::uint16_t>& bits);
 
+/// Row-major [rows, columns] with `columns` columns to [columns, rows].
+std::vector<float> transposed(const std::vector<float>& matrix, std::int64_t columns);
+
 struct Product {
   std::vector<double> value;      // X * W
   std::vector<double> magnitude;  // |X| |W|: what rounding errors are relative to
