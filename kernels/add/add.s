@@ -10,26 +10,38 @@
 .param a, R12, pointer am
 .param bytes, R14, count
 
-.macro add_blocks fma, one
+add_f32:
+; SMAC1              | SMAC2              | SIEU              | VMAC1
   SMVAGA.M1 R10, AR0 | SMVAGA.M2 R12, AR1 | SMOVI24 32, R20
-  SMVAGA.M1 R20, OR0 | SSHFLR 9, R14, R0 | VMOVI.M1 \one, VR8
+  SMVAGA.M1 R20, OR0 |                    | SSHFLR 9, R14, R0 | VMOVI.M1 0x3F8000003F800000, VR8
   SNOP 1
-.region block_\@
-block_\@:
-; SMAC1             | SBR           | VMAC1                    | VMAC2                    | VMAC3                    | VLDST1                   | VLDST2
-  SSUB.M1 1, R0, R0 |               |                          |                          |                          | VLDDW *+AR0[16], VR3:VR2 | VLDDW *AR0, VR1:VR0         ;  0
-                                                                                                                       VLDDW *+AR1[16], VR7:VR6 | VLDDW *AR1++[OR0], VR5:VR4  ;  1
+.region block_0
+block_0:
+; SMAC1              | SMAC2              | SIEU              | SBR              | VMAC1                            | VMAC2                           | VMAC3                           | VLDST1                   | VLDST2
+  SSUB.M1 1, R0, R0  |                    |                   |                  |                                  |                                 |                                 | VLDDW *+AR0[16], VR3:VR2 | VLDDW *AR0, VR1:VR0         ;  0
+                                                                                                                                                                                          VLDDW *+AR1[16], VR7:VR6 | VLDDW *AR1++[OR0], VR5:VR4  ;  1
   SNOP 8
-                                      \fma.M1 VR0, VR8, VR4, VR0 | \fma.M2 VR1, VR8, VR5, VR1 | \fma.M3 VR2, VR8, VR6, VR2                                             ; 10
-                      [R0] SBR block_\@ | \fma.M1 VR3, VR8, VR7, VR3                                                                                                         ; 11
-                      [!R0] SBR R63                                                                                                                                             ; 12
+                                                                                   VFMULAS32.M1 VR0, VR8, VR4, VR0  | VFMULAS32.M2 VR1, VR8, VR5, VR1 | VFMULAS32.M3 VR2, VR8, VR6, VR2                                                          ; 10
+                                                                [R0] SBR block_0 | VFMULAS32.M1 VR3, VR8, VR7, VR3                                                                                                                               ; 11
+                                                                [!R0] SBR R63                                                                                                                                                                    ; 12
   SNOP 4
-                                                                                                                       VSTDW VR3:VR2, *+AR0[16] | VSTDW VR1:VR0, *AR0++[OR0]    ; 17
+                                                                                                                                                                                          VSTDW VR3:VR2, *+AR0[16] | VSTDW VR1:VR0, *AR0++[OR0]  ; 17
 .endregion
   SNOP 1
-.endm
-
-add_f32:
-  add_blocks VFMULAS32, 0x3F8000003F800000
 add_f16:
-  add_blocks VFMULAH16, 0x3C003C003C003C00
+  SMVAGA.M1 R10, AR0 | SMVAGA.M2 R12, AR1 | SMOVI24 32, R20
+  SMVAGA.M1 R20, OR0 |                    | SSHFLR 9, R14, R0 |                  | VMOVI.M1 0x3C003C003C003C00, VR8
+  SNOP 1
+.region block_1
+block_1:
+; SMAC1             | SBR              | VMAC1                           | VMAC2                           | VMAC3                           | VLDST1                   | VLDST2
+  SSUB.M1 1, R0, R0 |                  |                                 |                                 |                                 | VLDDW *+AR0[16], VR3:VR2 | VLDDW *AR0, VR1:VR0         ;  0
+                                                                                                                                               VLDDW *+AR1[16], VR7:VR6 | VLDDW *AR1++[OR0], VR5:VR4  ;  1
+  SNOP 8
+                                         VFMULAH16.M1 VR0, VR8, VR4, VR0 | VFMULAH16.M2 VR1, VR8, VR5, VR1 | VFMULAH16.M3 VR2, VR8, VR6, VR2                                                          ; 10
+                      [R0] SBR block_1 | VFMULAH16.M1 VR3, VR8, VR7, VR3                                                                                                                              ; 11
+                      [!R0] SBR R63                                                                                                                                                                   ; 12
+  SNOP 4
+                                                                                                                                               VSTDW VR3:VR2, *+AR0[16] | VSTDW VR1:VR0, *AR0++[OR0]  ; 17
+.endregion
+  SNOP 1

@@ -12,36 +12,36 @@
 .param bytes, R14, count
 
 f16_to_f32:
-; SMAC1               | SMAC2               | SIEU
-  SMVAGA.M1 R10, AR0  | SMVAGA.M2 R12, AR1  | SMOVI24 16, R20
-  SMVAGA.M1 R20, OR0  | SADD.M2 R20, R20, R21 | SSHFLR 9, R14, R0
+; SMAC1              | SMAC2                 | SIEU              | SBR             | VIEU                   | VLDST1                       | VLDST2
+  SMVAGA.M1 R10, AR0 | SMVAGA.M2 R12, AR1    | SMOVI24 16, R20
+  SMVAGA.M1 R20, OR0 | SADD.M2 R20, R20, R21 | SSHFLR 9, R14, R0
   SMVAGA.M1 R21, OR1
   SNOP 1
 .region widen
 widen:
-  SSUB.M1 1, R0, R0 | VLDDW *AR0++[OR0], VR1:VR0                  ;  0
+  SSUB.M1 1, R0, R0  |                       |                   |                 |                        | VLDDW *AR0++[OR0], VR1:VR0                                     ;  0
   SNOP 8
-  VFHPSP16L VR0, VR2 | [R0] SBR widen                             ;  9
-  VFHPSP16H VR0, VR3 | [!R0] SBR R63                              ; 10
-  VFHPSP16L VR1, VR4                                              ; 11
-  VFHPSP16H VR1, VR5                                              ; 12
+                                                                   [R0] SBR widen  | VFHPSP16L VR0, VR2                                                                      ;  9
+                                                                   [!R0] SBR R63   | VFHPSP16H VR0, VR3                                                                      ; 10
+                                                                                     VFHPSP16L VR1, VR4                                                                      ; 11
+                                                                                     VFHPSP16H VR1, VR5                                                                      ; 12
   SNOP 2
-  VSTDW0M32 VR5:VR4, *+AR1[16] | VSTDW0M32 VR3:VR2, *AR1++[OR1]   ; 15
+                                                                                                              VSTDW0M32 VR5:VR4, *+AR1[16] | VSTDW0M32 VR3:VR2, *AR1++[OR1]  ; 15
 .endregion
   SNOP 1
 
 f32_to_f16:
-  SMVAGA.M1 R10, AR1  | SMVAGA.M2 R12, AR0  | SMOVI24 16, R20
-  SMVAGA.M1 R20, OR0  | SADD.M2 R20, R20, R21 | SSHFLR 9, R14, R0
+  SMVAGA.M1 R10, AR1 | SMVAGA.M2 R12, AR0    | SMOVI24 16, R20
+  SMVAGA.M1 R20, OR0 | SADD.M2 R20, R20, R21 | SSHFLR 9, R14, R0
   SMVAGA.M1 R21, OR1
   SNOP 1
 .region narrow
 narrow:
-  SSUB.M1 1, R0, R0 | VLDDW0M2 *+AR1[16], VR5:VR4 | VLDDW0M2 *AR1++[OR1], VR3:VR2  ;  0
+  SSUB.M1 1, R0, R0  |                       |                   |                 |                        | VLDDW0M2 *+AR1[16], VR5:VR4  | VLDDW0M2 *AR1++[OR1], VR3:VR2   ;  0
   SNOP 8
-  VFSPHP16 VR2, VR3, VR0 | [R0] SBR narrow                        ;  9
-  VFSPHP16 VR4, VR5, VR1 | [!R0] SBR R63                          ; 10
+                                                                   [R0] SBR narrow | VFSPHP16 VR2, VR3, VR0                                                                  ;  9
+                                                                   [!R0] SBR R63   | VFSPHP16 VR4, VR5, VR1                                                                  ; 10
   SNOP 4
-  VSTDW VR1:VR0, *AR0++[OR0]                                      ; 15
+                                                                                                              VSTDW VR1:VR0, *AR0++[OR0]                                     ; 15
 .endregion
   SNOP 1

@@ -142,22 +142,30 @@
     SMVAGA w, pw
     SSHFLR 4 - (V == 1), w_pitch, offset
     SMVAGA offset, w_step
+.if M1 > 1
     SSHFLR 2 + F16, x_pitch, offset
     SADD 0, offset, address
+.endif
 .rept 8, i
-.if \i > 0
+.if (\i > 0) * (\i < M1)
     SMVAGA address, row\i
+.if (\i < 7) * (\i + 1 < M1)
     SADD offset, address, address
 .endif
+.endif
 .endr
+.if GROUPS > 1
     SSHFLL 3, x_pitch, stride
+.endif
     SADD 0, x, offset
 .rept GROUPS, g
 .rept LOADS, s
     SADD WORD * \s, offset, address
     SMVAGA address, px\g\()_\s
 .endr
+.if \g + 1 < GROUPS
     SADD stride, offset, offset
+.endif
 .endr
 .if STEPS == 1
     SADD 0, k, passes
@@ -213,7 +221,9 @@
 .if ODD
     VLDW *+py[16 * (V - 1)], ao\g\()_\i\()_0
 .endif
+.if 8 * \g + \i + 1 < M1
     SADDA y_pitch, py, py
+.endif
 .endif
 .endr
 .endr
@@ -263,7 +273,9 @@
 .if ODD
     VSTW ao\g\()_\i\()_0, *+py[16 * (V - 1)]
 .endif
+.if 8 * \g + \i + 1 < M1
     SADDA y_pitch, py, py
+.endif
 .endif
 .endr
 .endr

@@ -18,7 +18,7 @@
 .region loop_row
 loop:
 ; SMAC2             | SBR           | VLDST1
-  SSUB.M2 1, R0, R0 |                 VSTW VR0, *AR0++[OR0]
+  SSUB.M2 1, R0, R0 |               | VSTW VR0, *AR0++[OR0]
                       [R0] SBR loop
                       [!R0] SBR R63
   SNOP 5
