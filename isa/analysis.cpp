@@ -78,6 +78,11 @@ class ShapeFinder {
 
 }  // namespace
 
+bool always_opposite(const Instruction& a, const Instruction& b) {
+  return a.predicate && b.predicate && a.predicate->reg == b.predicate->reg &&
+         a.predicate->negated != b.predicate->negated;
+}
+
 std::vector<int> default_entries(const Program& program) {
   std::set<int> targets;
   for (const Packet& packet : program.packets) {

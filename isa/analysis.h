@@ -10,6 +10,9 @@
 
 namespace mtsim::isa {
 
+/// Predicates on one register, one of them negated: never do both execute.
+bool always_opposite(const Instruction& a, const Instruction& b);
+
 /// The first packet and every label that no instruction branches to: where a caller may enter.
 std::vector<int> default_entries(const Program& program);
 

@@ -33,11 +33,6 @@ struct PacketFacts {
   int horizon = 1;  // every landing is less than this many cycles away, on the machine and as scheduled
 };
 
-bool always_opposite(const Instruction& a, const Instruction& b) {
-  return a.predicate && b.predicate && a.predicate->reg == b.predicate->reg &&
-         a.predicate->negated != b.predicate->negated;
-}
-
 std::string cycles_text(int cycles) { return fmt::format("{} cycle{}", cycles, cycles == 1 ? "" : "s"); }
 
 std::string spelled(const Instruction& instruction) {

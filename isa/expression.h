@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Immediate expressions: numbers, .equ names, + - * / % << >> ~, comparisons (1 or 0) and parentheses. Internal to the assembler.
+// Immediate expressions: numbers, .equ names, + - * / % << >> ~, comparisons (1 or 0) and parentheses. Internal to the
+// assembler.
 #pragma once
 
 #include <cstdint>

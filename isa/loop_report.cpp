@@ -25,7 +25,8 @@ std::string verdict(const LoopReport& report) {
 }  // namespace
 
 std::string print(const LoopReport& report) {
-  std::string text = fmt::format("loop {} ({}): {} instructions\n", report.label, report.place.str(), report.instructions);
+  std::string text =
+      fmt::format("loop {} ({}): {} instructions\n", report.label, report.place.str(), report.instructions);
   if (!report.pipelined) {
     text += fmt::format("  not pipelined: {}\n", report.why_not);
     if (report.interval > 0) text += fmt::format("  an iteration takes {}\n", cycles_text(report.interval));
@@ -34,7 +35,8 @@ std::string print(const LoopReport& report) {
   text += fmt::format("  resource bound    {:>3}\n", report.resource_bound);
   for (const ResourceBound& resource : report.resources) {
     text += fmt::format("    {:<24}{:>3}", resource.name, resource.cycles);
-    if (resource.instructions > 0) text += fmt::format("  {} instructions, {} a cycle", resource.instructions, resource.slots);
+    if (resource.instructions > 0)
+      text += fmt::format("  {} instructions, {} a cycle", resource.instructions, resource.slots);
     text += "\n";
   }
   text += fmt::format("  recurrence bound  {:>3}\n", report.recurrence_bound);
@@ -49,11 +51,12 @@ std::string print(const LoopReport& report) {
                       report.stages == 1 ? "" : "s", cycles_text(report.prologue_cycles),
                       cycles_text(report.epilogue_cycles), cycles_text(report.simple_cycles));
   text += fmt::format("  registers live in the kernel: {}\n", registers_text(report));
-  text += report.guarded ? fmt::format("  trip count: below {} a second loop runs (.trip says {}): a test and code for both; "
-                                       ".trip {} saves them\n",
-                                       report.stages, report.trip_minimum, report.stages)
-                         : fmt::format("  trip count: at least {} needed, .trip says {}\n", report.stages,
-                                       report.trip_minimum);
+  text += report.guarded
+              ? fmt::format(
+                    "  trip count: below {} a second loop runs (.trip says {}): a test and code for both; "
+                    ".trip {} saves them\n",
+                    report.stages, report.trip_minimum, report.stages)
+              : fmt::format("  trip count: at least {} needed, .trip says {}\n", report.stages, report.trip_minimum);
   return text;
 }
 

@@ -35,8 +35,8 @@ struct LoopReport {
   std::vector<ResourceBound> resources;  // the largest first
   int resource_bound = 0;
   int recurrence_bound = 0;
-  std::vector<std::string> recurrence;  // the cycle of dependences that bounds, an edge a line; empty when none does
-  int interval = 0;                     // found; cycles of an iteration when it is not pipelined
+  std::vector<std::string> recurrence;   // the cycle of dependences that bounds, an edge a line; empty when none does
+  int interval = 0;                      // found; cycles of an iteration when it is not pipelined
   std::vector<BlockedInterval> blocked;  // below `interval`, descending
   bool proved = false;                   // no smaller interval exists for these instructions and registers
   int copies = 0;                        // moves added for values that live longer than the interval

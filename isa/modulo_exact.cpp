@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Branch and bound over the kernel rows of the instructions. What is known of the distances between issue cycles is kept
-// as a matrix of lower bounds; giving an instruction a row makes the distances to those that have one a fixed number
-// modulo the interval, which raises bounds and empties rows of others. Rows found for all leave only the stages, a
-// longest-path problem.
+// Branch and bound over the kernel rows of the instructions. What is known of the distances between issue cycles is
+// kept as a matrix of lower bounds; giving an instruction a row makes the distances to those that have one a fixed
+// number modulo the interval, which raises bounds and empties rows of others. Rows found for all leave only the stages,
+// a longest-path problem.
 #include "isa/modulo_exact.h"
 
 #include <algorithm>
@@ -22,7 +22,8 @@ class Search {
   Search(const ModuloLoop& loop, int interval, std::int64_t& budget)
       : m_loop(loop),
         m_interval(interval),
-        m_count(static_cast<int>(loop.body.size()) - 2),  // without the counter and the branch, which are tied to nothing
+        m_count(static_cast<int>(loop.body.size()) -
+                2),  // without the counter and the branch, which are tied to nothing
         m_budget(budget),
         m_table(loop.body, loop.pipeline, {interval, loop.allow_assumed, false}),
         m_row(index(m_count), -1) {}

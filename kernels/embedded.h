@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The texts of kernels/*/*.s as the build embedded them (embed.cmake writes the definition); NAME.inc.s is no microkernel
-// but what some include.
+// The texts of kernels/*/*.s as the build embedded them (embed.cmake writes the definition); NAME.inc.s is no
+// microkernel but what some include.
 #pragma once
 
 #include <span>

@@ -28,7 +28,8 @@ using Defines = std::map<std::string, std::int64_t>;
 const isa::Program& program(std::string_view name, const isa::Pipeline& pipeline = {}, const Defines& defines = {});
 std::string_view source(std::string_view name);
 std::vector<std::string_view> names();
-/// What microcode includes, by its path from the top: AssembleOptions::include. Throws isa::IsaError when there is none.
+/// What microcode includes, by its path from the top: AssembleOptions::include. Throws isa::IsaError when there is
+/// none.
 std::string included_source(const std::string& path);
 
 }  // namespace mtsim::kernels
