@@ -12,13 +12,6 @@
 namespace mtsim::isa {
 namespace {
 
-const MemoryOperand* memory_of(const Instruction& instruction) {
-  for (const Operand& operand : instruction.operands) {
-    if (const auto* memory = std::get_if<MemoryOperand>(&operand)) return memory;
-  }
-  return nullptr;
-}
-
 // Shapes that the packet and addressing rules allow and no kernel known to have run on the hardware shows.
 class ShapeFinder {
  public:
@@ -50,10 +43,11 @@ class ShapeFinder {
         if (first_broadcast != nullptr) note(two_broadcasts, instruction);
         first_broadcast = &instruction;
       }
-      const MemoryOperand* memory = memory_of(instruction);
+      const MemoryOperand* memory = memory_operand(instruction);
       if (memory == nullptr) continue;
       if (row.units & units::VLDST) {
-        if (first_vector != nullptr && memory_of(*first_vector)->base != memory->base) note(two_bases, instruction);
+        if (first_vector != nullptr && memory_operand(*first_vector)->base != memory->base)
+          note(two_bases, instruction);
         if (first_vector != nullptr && is_load(first_vector->row->format) != is_load(row.format)) {
           note(load_store, instruction);
         }

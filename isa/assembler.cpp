@@ -115,6 +115,10 @@ void TextAssembler::line(const SourceLine& source) {
     report(error);
   }
   if (!split.comment || split.comment->empty()) return;
+  if (m_linear) {
+    m_linear->comment(*split.comment);
+    return;
+  }
   const bool on_packet = m_can_join && !m_program.packets.empty();
   if (on_packet) {
     std::string& comment = m_program.packets.back().comment;
@@ -128,7 +132,7 @@ void TextAssembler::line(const SourceLine& source) {
 
 // A line without code is kept for fmt: in front of the first packet as header, else above the packet that follows.
 void TextAssembler::comment_line(const SplitLine& split) {
-  std::vector<std::string>& lines = in_header() ? m_program.header : m_comments;
+  std::vector<std::string>& lines = m_linear ? m_linear->lines() : in_header() ? m_program.header : m_comments;
   if (!split.comment) {
     const bool wanted = lines.empty() ? !m_program.packets.empty() : !lines.back().empty();
     if (wanted) lines.emplace_back();
@@ -173,6 +177,7 @@ void TextAssembler::define_label(const Token& name) {
   }
   if (m_linear) {
     m_linear->label(text);
+    m_linear->line(text + ":");
   } else {
     m_program.labels[text] = static_cast<int>(m_program.packets.size());
   }

@@ -13,7 +13,8 @@ namespace {
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 // Feeds the accesses of one register, in sequential order, and adds what orders them. A loop is fed twice: what the
-// second round finds of the first has distance 1.
+// second round finds of the first has distance 1. Each access is tied to the last write only: that one already stays
+// behind those before it, under a predicate or not.
 class RegisterOrder {
  public:
   explicit RegisterOrder(DependenceGraph& graph) : m_graph(graph) {}
@@ -26,31 +27,24 @@ class RegisterOrder {
 
   void read(const Access& access, Register reg) {
     State& state = m_states[reg];
-    for (const Access& write : state.writes) connect(write, access, write.cycles, DependenceKind::flow, reg);
+    if (state.write) connect(*state.write, access, state.write->cycles, DependenceKind::flow, reg);
     state.reads.push_back(access);
   }
 
-  // A write under a predicate leaves the older value possible.
-  void write(const Access& access, Register reg, bool kills) {
+  void write(const Access& access, Register reg) {
     State& state = m_states[reg];
-    for (const Access& read : state.reads) {
-      if (read.instruction == access.instruction && read.round == access.round) continue;
-      connect(read, access, 1 - access.cycles, DependenceKind::anti, reg);
+    for (const Access& read : state.reads) connect(read, access, 1 - access.cycles, DependenceKind::anti, reg);
+    if (state.write) {
+      connect(*state.write, access, state.write->cycles + 1 - access.cycles, DependenceKind::output, reg);
     }
-    for (const Access& write : state.writes) {
-      connect(write, access, write.cycles + 1 - access.cycles, DependenceKind::output, reg);
-    }
-    if (kills) {
-      state.reads.clear();
-      state.writes.clear();
-    }
-    state.writes.push_back(access);
+    state.reads.clear();
+    state.write = access;
   }
 
  private:
   struct State {
-    std::vector<Access> reads;   // since the last write that kills
-    std::vector<Access> writes;  // whose value may be there
+    std::vector<Access> reads;    // since the last write
+    std::optional<Access> write;  // the last one
   };
 
   void connect(const Access& from, const Access& to, int delay, DependenceKind kind, Register reg) {
@@ -114,6 +108,33 @@ int DependenceGraph::recurrence_bound() const {
   return low;
 }
 
+std::vector<int> DependenceGraph::critical_cycle(int bound) const {
+  if (bound < 2) return {};
+  std::vector<int> longest(m_in.size(), 0), through(m_in.size(), -1);
+  int last = -1;
+  for (int round = 0; round <= size(); ++round) {  // a path that still grows after so many rounds runs in a cycle
+    last = -1;
+    for (int e = 0; e < static_cast<int>(m_edges.size()); ++e) {
+      const Dependence& edge = m_edges[index(e)];
+      const int length = longest[index(edge.from)] + edge.delay - (bound - 1) * edge.distance;
+      if (length <= longest[index(edge.to)]) continue;
+      longest[index(edge.to)] = length;
+      through[index(edge.to)] = e;
+      last = edge.to;
+    }
+    if (last < 0) return {};
+  }
+  for (int i = 0; i < size(); ++i) last = m_edges[index(through[index(last)])].from;
+  std::vector<int> cycle;
+  int at = last;
+  do {
+    cycle.push_back(through[index(at)]);
+    at = m_edges[index(cycle.back())].from;
+  } while (at != last);
+  std::reverse(cycle.begin(), cycle.end());
+  return cycle;
+}
+
 DependenceGraph find_dependences(std::span<const Instruction> block, const Pipeline& pipeline,
                                  const DependenceOptions& options) {
   DependenceGraph graph(static_cast<int>(block.size()));
@@ -123,7 +144,7 @@ DependenceGraph find_dependences(std::span<const Instruction> block, const Pipel
       const Instruction& instruction = block[index(i)];
       for (const Register reg : reads(instruction)) order.read({i, round}, reg);
       for (const Write& write : writes(instruction, pipeline)) {
-        order.write({i, round, write.cycles}, write.reg, !instruction.predicate);
+        order.write({i, round, write.cycles}, write.reg);
       }
     }
   }

@@ -43,6 +43,8 @@ class DependenceGraph {
   std::optional<std::vector<int>> heights(int interval) const;
   /// The least interval every cycle of dependences allows: max of delay / distance, at least 1.
   int recurrence_bound() const;
+  /// Indices of the edges of a cycle that needs `bound` = recurrence_bound(); empty for a bound of 1.
+  std::vector<int> critical_cycle(int bound) const;
 
  private:
   std::vector<Dependence> m_edges;

@@ -138,9 +138,12 @@ void TextAssembler::open_region(TokenSpan tokens, int end_column) {
                        "rename one; in a macro add \\@ to the name", "duplicate-region"));
   }
   const int first = static_cast<int>(m_program.packets.size());
-  if (m_linear) m_linear->open_region(m_program.regions.size());
+  if (m_linear) {
+    m_linear->open_region(m_program.regions.size());
+    m_linear->line(".region " + name);
+  }
   m_open_regions.emplace_back(m_program.regions.size(), place(tokens[0].column));
-  m_program.regions.push_back({name, first, first});
+  m_program.regions.push_back({name, first, first, m_linear.has_value(), false});
 }
 
 void TextAssembler::close_region(TokenSpan tokens) {
@@ -149,8 +152,13 @@ void TextAssembler::close_region(TokenSpan tokens) {
     throw SyntaxError(tokens[0].column, ".endregion without .region", "open it with .region NAME", "region");
   }
   m_can_join = false;
-  m_program.regions[m_open_regions.back().first].last = static_cast<int>(m_program.packets.size());
-  if (m_linear) m_linear->close_region(m_open_regions.back().first);
+  Region& region = m_program.regions[m_open_regions.back().first];
+  region.last = static_cast<int>(m_program.packets.size());
+  region.closed_in_linear = m_linear.has_value();
+  if (m_linear) {
+    m_linear->close_region(m_open_regions.back().first);
+    m_linear->line(".endregion");
+  }
   m_open_regions.pop_back();
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "isa/linear_schedule.h"
+#include "isa/printer.h"
 #include "isa/text_assembler.h"
 
 namespace mtsim::isa {
@@ -43,6 +44,7 @@ bool TextAssembler::linear_directive(std::string_view word, TokenSpan tokens, in
                       "move it directly behind .linear", "linear");
   } else {
     m_linear->independent();
+    m_linear->line(".independent");
   }
   return true;
 }
@@ -56,6 +58,7 @@ void TextAssembler::open_linear(TokenSpan tokens) {
   m_header_done = true;
   m_can_join = false;
   m_linear.emplace(place(tokens[0].column));
+  m_linear->line(".linear");
   m_context.named = [this](std::string_view name) { return named_register(name); };
   m_context.virtual_pair = [this](Register high, Register low, int column) {
     return m_linear->pair(high, low, column);
@@ -70,7 +73,11 @@ void TextAssembler::close_linear(TokenSpan tokens) {
   if (!reader.has_instructions()) {
     throw SyntaxError(tokens[0].column, ".linear has no instructions", "", "linear");
   }
-  m_linear_regions.push_back({static_cast<int>(m_program.packets.size()), reader.finish()});
+  reader.line(".endlinear");
+  const std::set<std::string> labels = reader.labels();
+  m_linear_regions.push_back(
+      {static_cast<int>(m_program.packets.size()), {}, {0, 0, std::move(reader.lines()), labels}});
+  m_linear_regions.back().code = reader.finish();
   open_packet();
   m_can_join = false;
 }
@@ -87,6 +94,7 @@ void TextAssembler::declare_registers(TokenSpan tokens, int end_column) {
     throw SyntaxError(pieces[0][0].column, fmt::format("'{}' is not a register file", pieces[0][0].text),
                       "the files are R, VR, AR, OR and SVR", "reg");
   }
+  std::string line = ".reg " + wanted;
   for (std::size_t i = 1; i < pieces.size(); ++i) {
     const int column = column_of(pieces[i], end_column);
     if (pieces[i].size() != 1 || pieces[i][0].kind != TokenKind::word) {
@@ -104,7 +112,9 @@ void TextAssembler::declare_registers(TokenSpan tokens, int end_column) {
                         "rename it", "reg");
     }
     m_linear->declare(static_cast<RegisterFile>(file - k_register_file_names.begin()), name, column);
+    line += ", " + name;
   }
+  m_linear->line(line);
 }
 
 void TextAssembler::set_trip(TokenSpan tokens, int end_column) {
@@ -115,7 +125,8 @@ void TextAssembler::set_trip(TokenSpan tokens, int end_column) {
   }
   const std::int64_t minimum = parse_expression(pieces[0], end_column, m_context.equates);
   const std::int64_t multiple = pieces.size() > 1 ? parse_expression(pieces[1], end_column, m_context.equates) : 1;
-  m_linear->trip(minimum, multiple, tokens[0].column);
+  m_linear->trip(minimum, multiple, column_of(tokens, end_column));
+  m_linear->line(multiple == 1 ? fmt::format(".trip {}", minimum) : fmt::format(".trip {}, {}", minimum, multiple));
 }
 
 void TextAssembler::linear_instruction(TokenSpan tokens, int end_column) {
@@ -131,6 +142,8 @@ void TextAssembler::linear_instruction(TokenSpan tokens, int end_column) {
     throw SyntaxError(parsed->place.column, "SNOP in .linear: the scheduler knows the latencies", "drop it", "linear");
   }
   const int column = parsed->place.column;
+  std::string line = "  " + print_linear(*parsed, [this](Register reg) { return m_linear->spelled(reg); });
+  m_linear->line(std::move(line));
   m_linear->add(std::move(*parsed), column);
 }
 
@@ -143,30 +156,63 @@ std::optional<Register> TextAssembler::named_register(std::string_view name) con
   return std::nullopt;
 }
 
-// Replaces the packets that stand for .linear code, and moves labels and regions behind them.
-void TextAssembler::schedule_linear_code() {
-  if (m_linear_regions.empty() || !m_diagnostics.empty()) return;
-  LinearOptions options{m_options.pipeline, m_options.allow_assumed, {k_return_register}};
-  const auto reserve = [&](const Instruction& instruction) {
-    for (const Register reg : reads(instruction)) options.reserved.insert(reg);
-    for (const Write& write : writes(instruction, m_options.pipeline)) options.reserved.insert(write.reg);
+// Every physical register that the text names: the scheduler leaves them alone.
+std::set<Register> TextAssembler::named_registers() const {
+  std::set<Register> named{k_return_register};
+  const auto add = [&](const Instruction& instruction) {
+    for (const Register reg : reads(instruction)) named.insert(reg);
+    for (const Write& write : writes(instruction, m_options.pipeline)) named.insert(write.reg);
   };
-  for (const Parameter& parameter : m_program.parameters) options.reserved.insert(parameter.reg);
-  bool by_hand = false;
+  for (const Parameter& parameter : m_program.parameters) named.insert(parameter.reg);
   for (const Packet& packet : m_program.packets) {
-    by_hand = by_hand || !packet.instructions.empty();
-    for (const Instruction& instruction : packet.instructions) reserve(instruction);
+    for (const Instruction& instruction : packet.instructions) add(instruction);
   }
   for (const LinearRegion& region : m_linear_regions) {
     for (const LinearBlock& block : region.code.blocks) {
-      for (const Instruction& instruction : block.body) reserve(instruction);
-      if (block.branch) reserve(*block.branch);
+      for (const Instruction& instruction : block.body) add(instruction);
+      if (block.branch) add(*block.branch);
     }
   }
+  std::erase_if(named, [](Register reg) { return reg.is_virtual(); });
+  return named;
+}
+
+// By .linear region the labels that packets and the other regions branch to.
+std::vector<std::set<std::string>> TextAssembler::jumps_from_outside() const {
+  std::map<std::string, std::set<int>> from;  // label -> regions, -1 for packets
+  const auto add = [&](const Instruction* branch, int region) {
+    const auto* target = branch == nullptr ? nullptr : std::get_if<Target>(&branch->operands[0]);
+    if (target != nullptr) from[target->label].insert(region);
+  };
+  for (const Packet& packet : m_program.packets) add(packet.branch(), -1);
+  for (std::size_t r = 0; r < m_linear_regions.size(); ++r) {
+    for (const LinearBlock& block : m_linear_regions[r].code.blocks) {
+      if (block.branch) add(&*block.branch, static_cast<int>(r));
+    }
+  }
+  std::vector<std::set<std::string>> labels(m_linear_regions.size());
+  for (std::size_t r = 0; r < labels.size(); ++r) {
+    for (const LinearBlock& block : m_linear_regions[r].code.blocks) {
+      for (const std::string& label : block.labels) {
+        const auto it = from.find(label);
+        if (it != from.end() && it->second != std::set<int>{static_cast<int>(r)}) labels[r].insert(label);
+      }
+    }
+  }
+  return labels;
+}
+
+// Replaces the packets that stand for .linear code, and moves labels and regions behind them.
+void TextAssembler::schedule_linear_code() {
+  if (m_linear_regions.empty() || !m_diagnostics.empty()) return;
+  LinearOptions options{m_options.pipeline, m_options.allow_assumed, named_registers(), {}};
+  bool by_hand = false;
+  for (const Packet& packet : m_program.packets) by_hand = by_hand || !packet.instructions.empty();
   std::vector<Packet> packets;
   std::vector<int> moved_to;  // by packet before
   std::map<std::string, int> labels;
   std::map<std::size_t, int> firsts, lasts;
+  const std::vector<std::set<std::string>> jumps = jumps_from_outside();
   std::size_t next = 0;
   for (std::size_t p = 0; p < m_program.packets.size(); ++p) {
     const int at = static_cast<int>(packets.size());
@@ -175,12 +221,21 @@ void TextAssembler::schedule_linear_code() {
       packets.push_back(std::move(m_program.packets[p]));
       continue;
     }
-    ScheduledLinear scheduled = schedule_linear(m_linear_regions[next++].code, options);
+    options.jumps = jumps[next];
+    LinearRegion& region = m_linear_regions[next++];
+    ScheduledLinear scheduled = schedule_linear(region.code, options);
     for (Diagnostic& error : scheduled.errors) m_diagnostics.push_back(std::move(error));
     if (!scheduled.packets.empty()) scheduled.packets.front().above = std::move(m_program.packets[p].above);
-    for (const auto& [label, packet] : scheduled.labels) labels[label] = at + packet;
-    for (const auto& [region, packet] : scheduled.regions_first) firsts[region] = at + packet;
-    for (const auto& [region, packet] : scheduled.regions_last) lasts[region] = at + packet;
+    for (const auto& [label, packet] : scheduled.labels) {
+      labels[label] = at + packet;
+      region.source.labels.insert(label);
+    }
+    region.source.first = at;
+    region.source.last = at + static_cast<int>(scheduled.packets.size());
+    m_program.linear.push_back(std::move(region.source));
+    for (LoopReport& report : scheduled.loops) m_program.linear_loops.push_back(std::move(report));
+    for (const auto& [r, packet] : scheduled.regions_first) firsts[r] = at + packet;
+    for (const auto& [r, packet] : scheduled.regions_last) lasts[r] = at + packet;
     packets.insert(packets.end(), std::make_move_iterator(scheduled.packets.begin()),
                    std::make_move_iterator(scheduled.packets.end()));
   }

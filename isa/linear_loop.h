@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A counted loop of linear code as prologue, kernel and epilogue. Internal to isa.
+// A counted loop of linear code: what bounds it, copies for values that live too long, its schedule and its code.
+// Internal to isa.
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "isa/linear.h"
-#include "isa/modulo_schedule.h"
-#include "isa/register_allocation.h"
+#include "isa/loop_bounds.h"
+#include "isa/loop_code.h"
+#include "isa/loop_report.h"
 
 namespace mtsim::isa {
 
@@ -18,18 +20,8 @@ struct CountedLoop {
   Register counter;
   int decrement = 0;  // index of the SSUB in the body
 };
-std::optional<CountedLoop> find_counted_loop(const LinearBlock& block);
-
-/// A register the scheduler needs for itself.
-using FreshRegister = std::function<Register(RegisterFile file, const std::string& name)>;
-
-struct LoopCode {
-  ModuloSchedule schedule;
-  std::vector<Instruction> body;  // data, SSUB, SBR
-  std::vector<Segment> segments;  // successors count within; -1 is what follows the loop, in front of `done_label`
-  bool guarded = false;           // too few iterations go to a loop that is not pipelined
-  int simple_cycles = 0;          // an iteration of that loop
-};
+/// Otherwise `why` says what is missing; it is left empty for a block that does not repeat itself.
+std::optional<CountedLoop> find_counted_loop(const LinearBlock& block, std::string& why);
 
 struct LoopRequest {
   const LinearBlock& block;
@@ -41,10 +33,16 @@ struct LoopRequest {
   int longer = 0;  // cycles to add to the least interval: fewer registers
   int window = 0;  // of the loop that is not pipelined
   FreshRegister fresh;
+  RegisterName name;
+  std::int64_t& search_budget;  // of exhaustive searches, in steps
 };
 
-/// nullopt when pipelining wins nothing.
-std::optional<LoopCode> pipeline_loop(const LoopRequest& request);
+struct LoopCode {
+  std::vector<Segment> segments;  // as of loop_code(); none when pipelining wins nothing
+  int kernel = 0;                 // which of them
+  LoopReport report;
+};
+LoopCode pipeline_loop(const LoopRequest& request);
 
 /// One block list-scheduled, its branch where the block ends `branch_cycles` later and every result has landed.
 std::vector<std::vector<Instruction>> straight_block(const LinearBlock& block, bool independent,

@@ -57,6 +57,8 @@ RegisterPair LinearReader::pair(Register high, Register low, int column) {
     const Register number{low.file, static_cast<std::uint16_t>(k_first_pair + 2 * m_pairs[index(low.file)]++)};
     m_halves[high] = {number, true};
     m_halves[low] = {number, false};
+    m_spelled[number] = m_spelled[low];
+    m_spelled[RegisterPair{number}.high()] = m_spelled[high];
     return {number};
   }
   const auto other = of_low == m_halves.end() ? of_high : of_low;
@@ -65,6 +67,17 @@ RegisterPair LinearReader::pair(Register high, Register low, int column) {
     throw fail(fmt::format("{} is already in another pair or its other half", m_spelled[other->first]));
   }
   return {of_low->second.first};
+}
+
+std::string LinearReader::spelled(Register reg) const {
+  const auto it = m_spelled.find(reg);
+  return it == m_spelled.end() ? reg.str() : it->second;
+}
+
+std::set<std::string> LinearReader::labels() const {
+  std::set<std::string> all;
+  for (const LinearBlock& block : m_code.blocks) all.insert(block.labels.begin(), block.labels.end());
+  return all;
 }
 
 LinearBlock& LinearReader::start_block() {

@@ -31,6 +31,12 @@ class LinearReader {
   void close_region(std::size_t region);
 
   const Place& place() const { return m_code.place; }
+  /// Lines as fmt prints them; a comment goes behind the last one.
+  void line(std::string text) { m_lines.push_back(std::move(text)); }
+  void comment(const std::string& text) { m_lines.back() += "  ;" + text; }
+  std::vector<std::string>& lines() { return m_lines; }
+  std::set<std::string> labels() const;
+  std::string spelled(Register reg) const;
   std::optional<Register> find(std::string_view name) const;
   std::vector<std::string_view> names() const;
   bool has_instructions() const;
@@ -44,6 +50,7 @@ class LinearReader {
   Register final_register(Register reg);
 
   LinearCode m_code;
+  std::vector<std::string> m_lines;
   std::map<std::string, Register, std::less<>> m_names;
   std::map<Register, std::string> m_spelled;
   std::map<Register, std::pair<Register, bool>> m_halves;  // a register -> its pair, and whether it is the high half

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "isa/linear_loop.h"
 #include "isa/linear_rename.h"
+#include "isa/loop_overlap.h"
 #include "isa/register_allocation.h"
 
 namespace mtsim::isa {
@@ -42,10 +44,25 @@ class LinearScheduler {
 
   ScheduledLinear run() {
     Allocation allocation;
+    std::string out_of_registers;  // in the first attempt
+    std::map<std::string, int> first_interval;
     for (const Attempt& attempt : k_attempts) {
+      m_result.loops.clear();
       build(attempt);
-      allocation = allocate_registers(m_segments, m_options.pipeline, m_options.reserved);
+      allocation = allocate_registers(m_segments, m_options.pipeline, {m_options.reserved, {}});
       if (allocation.complete) break;
+      if (!out_of_registers.empty()) continue;
+      out_of_registers = allocation.failure;
+      for (const LoopReport& report : m_result.loops) first_interval[report.label] = report.interval;
+    }
+    for (LoopReport& report : m_result.loops) {
+      const auto first = first_interval.find(report.label);
+      if (first == first_interval.end() || first->second >= report.interval) continue;
+      report.proved = false;
+      report.blocked.insert(report.blocked.begin(), {report.interval - 1, "registers: " + out_of_registers});
+    }
+    for (const auto& [report, segment] : m_kernels) {
+      m_result.loops[report].registers = allocation.live[static_cast<std::size_t>(segment)];
     }
     check(allocation);
     if (m_result.errors.empty()) emit(allocation);
@@ -59,6 +76,8 @@ class LinearScheduler {
 
   void build(const Attempt& attempt) {
     m_segments.clear();
+    m_kernels.clear();
+    m_block_of.clear();
     std::vector<int> first_of;                            // segment, by block
     std::vector<std::pair<std::size_t, int>> falls_into;  // segment -> block behind it
     std::vector<std::string> labels;                      // for the segment to come
@@ -85,29 +104,75 @@ class LinearScheduler {
     }
     for (const auto& [segment, block] : m_jumps) m_segments[segment].successors.push_back(first_of[index(block)]);
     m_jumps.clear();
+    for (const auto& [unused_report, kernel] : m_kernels) overlap(index(kernel), attempt.window);
+  }
+
+  // The straight blocks in front of and behind a loop share cycles with its prologue and epilogue, where nothing else
+  // leads there. A segment whose instructions moved stays, without cycles.
+  void overlap(std::size_t kernel, int window) {
+    const OverlapOptions options{m_options.pipeline, m_code.independent, m_options.allow_assumed, window};
+    Segment& prologue = m_segments[kernel - 1];
+    const bool guarded = !m_segments[kernel + 1].labels.empty() || m_segments[kernel].successors.size() != 2 ||
+                         m_segments[kernel + 1].successors != std::vector<int>{static_cast<int>(kernel) + 2};
+    if (kernel >= 2 && only_from_in_front(kernel - 1) && !prologue.cycles.empty() && m_block_of.count(kernel - 2) > 0) {
+      const LinearBlock& block = m_code.blocks[m_block_of[kernel - 2]];
+      prologue.cycles = overlap_in_front(block, prologue.cycles, m_segments[kernel].cycles, options);
+      m_segments[kernel - 2].cycles.clear();
+      m_block_of.erase(kernel - 2);
+    }
+    const std::size_t behind = kernel + 2;
+    if (guarded || behind >= m_segments.size() || !only_from_in_front(behind) || m_block_of.count(behind) == 0) return;
+    Segment& epilogue = m_segments[kernel + 1];
+    epilogue.cycles =
+        overlap_behind(m_code.blocks[m_block_of[behind]], m_segments[kernel].cycles, epilogue.cycles, options);
+    m_segments[behind].cycles.clear();
+    m_block_of.erase(behind);
+  }
+
+  // Nothing but the end of the segment in front of it leads to a segment, and no region starts or ends there.
+  bool only_from_in_front(std::size_t segment) const {
+    const Segment& here = m_segments[segment];
+    return here.labels.empty() && here.regions_opened.empty() && here.regions_closed.empty() &&
+           m_segments[segment - 1].successors == std::vector<int>{static_cast<int>(segment)};
   }
 
   // Returns the label that the code behind the block must carry, or "".
   std::string append_block(std::size_t b, const Attempt& attempt) {
     const LinearBlock& block = m_code.blocks[b];
-    const auto loop = attempt.pipeline ? find_counted_loop(block) : std::nullopt;
-    if (loop) {
+    std::string why;
+    const auto loop = find_counted_loop(block, why);
+    if (loop && attempt.pipeline) {
       const bool live = m_liveness.live_behind(b, loop->counter);
-      auto code = pipeline_loop({block, *loop, m_code.independent, live, m_options.pipeline, m_options.allow_assumed,
-                                 attempt.longer, attempt.window,
-                                 [this](RegisterFile file, const std::string& name) { return fresh(file, name); }});
-      if (code) {
-        append_loop(b, *code, loop->label);
-        return code->guarded ? loop->label + ".done" : "";
+      LoopCode code = pipeline_loop({block, *loop, m_code.independent, live, m_options.pipeline,
+                                     m_options.allow_assumed, attempt.longer, attempt.window,
+                                     [this](RegisterFile file, const std::string& name) { return fresh(file, name); },
+                                     [this](Register reg) { return m_code.name(reg); }, m_search_budget});
+      const bool guarded = code.report.guarded;
+      m_result.loops.push_back(std::move(code.report));
+      if (!code.segments.empty()) {
+        m_kernels.emplace_back(m_result.loops.size() - 1, static_cast<int>(m_segments.size()) + code.kernel);
+        append_loop(b, code, loop->label);
+        return guarded ? loop->label + ".done" : "";
       }
+    } else if (loop || !why.empty()) {
+      LoopReport report;
+      report.label = std::get<Target>(block.branch->operands[0]).label;
+      report.place = block.branch->place;
+      report.instructions = static_cast<int>(block.body.size()) + 1;
+      report.why_not = loop ? "no schedule with overlapping iterations finds registers" : why;
+      m_result.loops.push_back(std::move(report));
     }
     Segment segment;
     segment.cycles =
         straight_block(block, m_code.independent, m_options.pipeline, m_options.allow_assumed, attempt.window);
+    if ((loop || !why.empty()) && m_result.loops.back().interval == 0) {
+      m_result.loops.back().interval = static_cast<int>(segment.cycles.size());
+    }
     segment.labels = block.labels;
     const std::size_t at = m_segments.size();
     if (const int target = m_liveness.target(b); target >= 0) m_jumps.emplace_back(at, target);
     if (!block.branch || block.branch->predicate) segment.successors.push_back(k_behind);
+    m_block_of[at] = b;
     m_segments.push_back(std::move(segment));
     return "";
   }
@@ -128,6 +193,9 @@ class LinearScheduler {
   }
 
   bool jumped_to(std::size_t b) const {
+    for (const std::string& label : m_code.blocks[b].labels) {
+      if (m_options.jumps.count(label) > 0) return true;
+    }
     for (std::size_t other = 0; other < m_code.blocks.size(); ++other) {
       if (other != b && m_liveness.target(other) == static_cast<int>(b)) return true;
     }
@@ -135,8 +203,9 @@ class LinearScheduler {
   }
 
   bool entered_from_outside(const LinearBlock& block) const {
-    return std::any_of(block.labels.begin(), block.labels.end(),
-                       [&](const std::string& label) { return !m_liveness.is_target(label); });
+    return std::any_of(block.labels.begin(), block.labels.end(), [&](const std::string& label) {
+      return !m_liveness.is_target(label) || m_options.jumps.count(label) > 0;
+    });
   }
 
   Register fresh(RegisterFile file, const std::string& name) {
@@ -169,44 +238,14 @@ class LinearScheduler {
   }
 
   void emit(const Allocation& allocation) {
-    const auto physical = [&](Register reg) { return reg.is_virtual() ? allocation.physical.at(reg) : reg; };
-    Place last = m_code.place;
-    for (const Segment& segment : m_segments) {
-      const int at = static_cast<int>(m_result.packets.size());
-      for (const std::size_t region : segment.regions_closed) m_result.regions_last[region] = at;
-      for (const std::size_t region : segment.regions_opened) m_result.regions_first[region] = at;
-      for (const std::string& label : segment.labels) m_result.labels[label] = at;
-      int idle = 0;
-      for (const auto& cycle : segment.cycles) {
-        if (cycle.empty()) {
-          ++idle;
-          continue;
-        }
-        add_idle(std::exchange(idle, 0), last);
-        Packet packet;
-        for (Instruction instruction : cycle) {
-          replace_registers(instruction, physical, physical);
-          instruction.has_suffix = (mask(instruction.unit) & (units::SMAC | units::VMAC)) != 0;
-          last = instruction.place;
-          packet.instructions.push_back(std::move(instruction));
-        }
-        std::sort(packet.instructions.begin(), packet.instructions.end(),
-                  [](const Instruction& a, const Instruction& b) { return a.unit < b.unit; });
-        m_result.packets.push_back(std::move(packet));
-      }
-      add_idle(idle, last);
+    EmittedCode code = emit_segments(m_segments, allocation.physical, m_code.place);
+    for (std::size_t s = 0; s < m_segments.size(); ++s) {
+      const Segment& segment = m_segments[s];
+      for (const std::size_t region : segment.regions_closed) m_result.regions_last[region] = code.first_packet[s];
+      for (const std::size_t region : segment.regions_opened) m_result.regions_first[region] = code.first_packet[s];
+      for (const std::string& label : segment.labels) m_result.labels[label] = code.first_packet[s];
     }
-  }
-
-  void add_idle(int cycles, const Place& place) {
-    if (cycles == 0) return;
-    Instruction idle;
-    idle.row = &row(Mnemonic::SNOP);
-    idle.operands = {Immediate{cycles}};
-    idle.place = place;
-    Packet packet;
-    packet.instructions.push_back(std::move(idle));
-    m_result.packets.push_back(std::move(packet));
+    m_result.packets = std::move(code.packets);
   }
 
   static constexpr int k_behind = -1;   // whatever follows the block
@@ -216,12 +255,51 @@ class LinearScheduler {
   const LinearOptions& m_options;
   BlockLiveness m_liveness;
   std::vector<Segment> m_segments;
-  std::vector<std::pair<std::size_t, int>> m_jumps;  // segment -> block its branch leads to
-  std::map<std::string, Register> m_fresh;           // by name
+  std::vector<std::pair<std::size_t, int>> m_jumps;    // segment -> block its branch leads to
+  std::vector<std::pair<std::size_t, int>> m_kernels;  // report, segment
+  std::map<std::size_t, std::size_t> m_block_of;       // straight segment -> block, while its instructions are in it
+  std::map<std::string, Register> m_fresh;             // by name
+  std::int64_t m_search_budget = 200'000'000;          // a second or two for one .linear
   ScheduledLinear m_result;
 };
 
 }  // namespace
+
+EmittedCode emit_segments(const std::vector<Segment>& code, const std::map<Register, Register>& physical,
+                          const Place& place) {
+  EmittedCode out;
+  const auto replace = [&](Register reg) { return reg.is_virtual() ? physical.at(reg) : reg; };
+  Place last = place;
+  const auto add_idle = [&](int cycles) {
+    if (cycles == 0) return;
+    Packet packet;
+    packet.instructions.push_back(make_instruction(Mnemonic::SNOP, {Immediate{cycles}}, last));
+    out.packets.push_back(std::move(packet));
+  };
+  for (const Segment& segment : code) {
+    out.first_packet.push_back(static_cast<int>(out.packets.size()));
+    int idle = 0;
+    for (const auto& cycle : segment.cycles) {
+      if (cycle.empty()) {
+        ++idle;
+        continue;
+      }
+      add_idle(std::exchange(idle, 0));
+      Packet packet;
+      for (Instruction instruction : cycle) {
+        replace_registers(instruction, replace, replace);
+        instruction.has_suffix = (mask(instruction.unit) & (units::SMAC | units::VMAC)) != 0;
+        last = instruction.place;
+        packet.instructions.push_back(std::move(instruction));
+      }
+      std::sort(packet.instructions.begin(), packet.instructions.end(),
+                [](const Instruction& a, const Instruction& b) { return a.unit < b.unit; });
+      out.packets.push_back(std::move(packet));
+    }
+    add_idle(idle);
+  }
+  return out;
+}
 
 ScheduledLinear schedule_linear(const LinearCode& code, const LinearOptions& options) {
   return LinearScheduler(code, options).run();

@@ -10,6 +10,8 @@
 
 #include "isa/diagnostic.h"
 #include "isa/linear.h"
+#include "isa/loop_report.h"
+#include "isa/register_allocation.h"
 
 namespace mtsim::isa {
 
@@ -17,6 +19,7 @@ struct LinearOptions {
   const Pipeline& pipeline;
   bool allow_assumed = false;
   std::set<Register> reserved;  // physical registers the code must leave alone unless it names them
+  std::set<std::string> jumps;  // labels that code outside of it branches to
 };
 
 struct ScheduledLinear {
@@ -25,7 +28,16 @@ struct ScheduledLinear {
   std::map<std::size_t, int> regions_first;  // Program::regions index -> packet
   std::map<std::size_t, int> regions_last;
   std::vector<Diagnostic> errors;  // no packets then
+  std::vector<LoopReport> loops;   // of every block that repeats itself
 };
+
+/// Packets of scheduled code with physical registers; idle cycles are SNOP.
+struct EmittedCode {
+  std::vector<Packet> packets;
+  std::vector<int> first_packet;  // by segment
+};
+EmittedCode emit_segments(const std::vector<Segment>& code, const std::map<Register, Register>& physical,
+                          const Place& place);
 
 ScheduledLinear schedule_linear(const LinearCode& code, const LinearOptions& options);
 

@@ -7,6 +7,8 @@
 #include <set>
 #include <vector>
 
+#include "isa/bit_set.h"
+
 namespace mtsim::isa {
 namespace {
 
@@ -26,13 +28,6 @@ struct Access {
   std::optional<Register> offset;  // an OR register added to the address
 };
 
-const MemoryOperand* memory_of(const Instruction& instruction) {
-  for (const Operand& operand : instruction.operands) {
-    if (const auto* memory = std::get_if<MemoryOperand>(&operand)) return memory;
-  }
-  return nullptr;
-}
-
 class Finder {
  public:
   Finder(std::span<const Instruction> block, const DependenceOptions& options, DependenceGraph& graph)
@@ -40,13 +35,25 @@ class Finder {
 
   void run() {
     for (std::size_t i = 0; i < m_block.size(); ++i) follow(static_cast<int>(i), m_block[i]);
-    for (std::size_t b = 0; b < m_accesses.size(); ++b) {
-      for (std::size_t a = 0; a < b; ++a) order(m_accesses[a], m_accesses[b], 0);
+    const std::size_t count = m_accesses.size();
+    std::vector<BitSet> before(count, BitSet(count));  // accesses already ordered in front of each
+    for (std::size_t b = 0; b < count; ++b) {
+      for (std::size_t a = b; a-- > 0;) {
+        if (before[b].test(a) || !ordered(m_accesses[a], m_accesses[b])) continue;
+        add(m_accesses[a], m_accesses[b], 0);
+        before[b] |= before[a];
+        before[b].set(a);
+      }
     }
     if (!m_options.loop) return;
-    for (const Access& a : m_accesses) {
-      for (const Access& b : m_accesses) {
-        if (const auto distance = carried(a, b)) order(a, b, *distance);
+    for (std::size_t b = 0; b < count; ++b) {
+      BitSet covered(count);  // accesses whose successor in the same iteration is ordered in front of b in the next
+      for (std::size_t a = count; a-- > 0;) {
+        if (covered.test(a)) continue;
+        const auto distance = carried(m_accesses[a], m_accesses[b]);
+        if (!distance) continue;
+        add(m_accesses[a], m_accesses[b], *distance);
+        if (*distance == 1) covered |= before[a];
       }
     }
   }
@@ -60,7 +67,7 @@ class Finder {
   Symbol fresh() { return {m_roots++, 0}; }
 
   void follow(int i, const Instruction& instruction) {
-    const MemoryOperand* memory = memory_of(instruction);
+    const MemoryOperand* memory = memory_operand(instruction);
     const Row& row = *instruction.row;
     if (memory != nullptr) {
       Symbol& base = value_of(memory->base);
@@ -143,10 +150,13 @@ class Finder {
     return 1;
   }
 
-  void order(const Access& a, const Access& b, int distance) {
-    if (distance == 0 && (!may_meet(a, b) || (comparable(a, b) && !overlap(a, b, 0)))) return;
-    const int delay = a.load ? 0 : 1;
-    m_graph.add({a.instruction, b.instruction, delay, distance, DependenceKind::memory, b.base});
+  // a stands in front of b in one iteration.
+  bool ordered(const Access& a, const Access& b) const {
+    return may_meet(a, b) && !(comparable(a, b) && !overlap(a, b, 0));
+  }
+
+  void add(const Access& a, const Access& b, int distance) {
+    m_graph.add({a.instruction, b.instruction, a.load ? 0 : 1, distance, DependenceKind::memory, b.base});
   }
 
   std::span<const Instruction> m_block;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "isa/modulo_schedule.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -14,13 +12,6 @@ namespace {
 
 std::size_t index(int i) { return static_cast<std::size_t>(i); }
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
-
-const MemoryOperand* memory_of(const Instruction& instruction) {
-  for (const Operand& operand : instruction.operands) {
-    if (const auto* memory = std::get_if<MemoryOperand>(&operand)) return memory;
-  }
-  return nullptr;
-}
 
 std::string units_name(UnitMask set) {
   std::string text;
@@ -36,35 +27,53 @@ std::string units_name(UnitMask set) {
   return text;
 }
 
+// The data's first stage is stage 0; the counter and the branch keep their rows there.
+ModuloSchedule from_first_stage(int interval, std::vector<int> cycles, std::vector<Unit> units) {
+  const int count = static_cast<int>(cycles.size());
+  int least = count > 2 ? cycles[0] : 0;
+  for (int i = 0; i + 2 < count; ++i) least = std::min(least, cycles[index(i)]);
+  const int shift = (least >= 0 ? least / interval : -((interval - 1 - least) / interval)) * interval;
+  ModuloSchedule schedule{interval, std::move(cycles), std::move(units), 1};
+  for (int i = 0; i < count; ++i) {
+    int& cycle = schedule.cycles[index(i)];
+    cycle = i + 2 < count ? cycle - shift : cycle % interval;
+    schedule.stages = std::max(schedule.stages, cycle / interval + 1);
+  }
+  return schedule;
+}
+
 class Scheduler {
  public:
   Scheduler(const ModuloLoop& loop, int interval)
       : m_loop(loop),
         m_interval(interval),
         m_count(static_cast<int>(loop.body.size())),
-        m_table(loop.body, loop.pipeline, {interval, loop.allow_assumed}),
+        m_table(loop.body, loop.pipeline, {interval, loop.allow_assumed, true}),
         m_cycle(index(m_count), k_unscheduled),
-        m_last(index(m_count), k_unscheduled) {}
+        m_last(index(m_count), k_unscheduled),
+        m_evictions(index(m_count), 0) {}
 
-  std::optional<ModuloSchedule> run() {
+  ModuloAttempt run() {
     const auto heights = m_loop.graph.heights(m_interval);
-    if (!heights) return std::nullopt;
+    if (!heights) return {};
     m_height = *heights;
     const int branch = m_count - 1;
     const int branch_row = m_interval - m_loop.pipeline.branch_cycles();
-    if (branch_row < 0 || !m_table.place(branch, branch_row)) return std::nullopt;
+    if (branch_row < 0 || !m_table.place(branch, branch_row)) return {};
     m_cycle[index(branch)] = branch_row;
     for (int i = 0; i + 1 < m_count; ++i) m_left.insert({-m_height[index(i)], i});
     constexpr int k_tries_per_instruction = 12;
     int budget = k_tries_per_instruction * m_count;
     while (!m_left.empty()) {
-      if (budget-- == 0) return std::nullopt;
+      if (budget-- == 0) return {std::nullopt, hardest()};
       const int i = m_left.begin()->second;
       m_left.erase(m_left.begin());
       schedule(i);
     }
     sink();
-    return result();
+    std::vector<Unit> units;
+    for (int i = 0; i < m_count; ++i) units.push_back(m_table.unit(i));
+    return {from_first_stage(m_interval, m_cycle, std::move(units)), hardest()};
   }
 
  private:
@@ -123,7 +132,13 @@ class Scheduler {
     m_last[index(i)] = cycle;
   }
 
+  int hardest() const {
+    const auto most = std::max_element(m_evictions.begin(), m_evictions.end());
+    return static_cast<int>(most - m_evictions.begin());
+  }
+
   void evict(int i) {
+    ++m_evictions[index(i)];
     m_table.remove(i);
     m_cycle[index(i)] = k_unscheduled;
     m_left.insert({-m_height[index(i)], i});
@@ -161,27 +176,11 @@ class Scheduler {
     return out.size() >= in.size();
   }
 
-  ModuloSchedule result() {
-    ModuloSchedule schedule{m_interval, m_cycle, {}, 1};
-    // The data's first stage is stage 0; the branch and the counter keep their rows there.
-    int least = std::numeric_limits<int>::max();
-    for (int i = 0; i + 2 < m_count; ++i) least = std::min(least, m_cycle[index(i)]);
-    const int shift = m_count > 2 ? least / m_interval * m_interval : 0;
-    for (int i = 0; i < m_count; ++i) {
-      const bool control = i + 2 >= m_count;
-      int& cycle = schedule.cycles[index(i)];
-      cycle = control ? cycle % m_interval : cycle - shift;
-      schedule.stages = std::max(schedule.stages, cycle / m_interval + 1);
-      schedule.units.push_back(m_table.unit(i));
-    }
-    return schedule;
-  }
-
   const ModuloLoop& m_loop;
   int m_interval;
   int m_count;
   ReservationTable m_table;
-  std::vector<int> m_cycle, m_last, m_height;
+  std::vector<int> m_cycle, m_last, m_height, m_evictions;
   std::set<std::pair<int, int>> m_left;  // priority, instruction
 };
 
@@ -193,7 +192,7 @@ int pairing_cycles(const ModuloLoop& loop) {
   std::map<std::pair<Register, bool>, Group> groups;
   for (const Instruction& instruction : loop.body) {
     if ((instruction.row->units & units::VLDST) == 0) continue;
-    const MemoryOperand* memory = memory_of(instruction);
+    const MemoryOperand* memory = memory_operand(instruction);
     Group& group = groups[{memory->base, is_load(instruction.row->format)}];
     ++group.all;
     group.post_modifying += memory->post_modifies() ? 1 : 0;
@@ -235,12 +234,29 @@ std::vector<ResourceBound> resource_bounds(const ModuloLoop& loop) {
     if (pairing > 0) bounds.push_back({"VLDST pairing", 0, 1, pairing});
     if (broadcasts > 0) bounds.push_back({"one SVBCAST a packet", broadcasts, 1, broadcasts});
   }
-  bounds.push_back({"SBR delay slots", 1, 1, loop.pipeline.branch_cycles()});
+  bounds.push_back({"SBR delay slots", 0, 0, loop.pipeline.branch_cycles()});
   return bounds;
 }
 
-std::optional<ModuloSchedule> modulo_schedule(const ModuloLoop& loop, int interval) {
-  return Scheduler(loop, interval).run();
+ModuloAttempt modulo_schedule(const ModuloLoop& loop, int interval) { return Scheduler(loop, interval).run(); }
+
+std::optional<ModuloSchedule> assign_units(const ModuloLoop& loop, int interval, const std::vector<int>& cycles) {
+  const int count = static_cast<int>(loop.body.size());
+  ReservationTable table(loop.body, loop.pipeline, {interval, loop.allow_assumed, true});
+  std::vector<int> all = cycles;
+  all.resize(index(count), 0);
+  const int branch = count - 1, decrement = count - 2;
+  all[index(branch)] = interval - loop.pipeline.branch_cycles();
+  if (all[index(branch)] < 0 || !table.place(branch, all[index(branch)])) return std::nullopt;
+  for (int i = 0; i < decrement; ++i) {
+    if (!table.place(i, all[index(i)])) return std::nullopt;
+  }
+  int& free = all[index(decrement)];
+  while (free < interval && !table.place(decrement, free)) ++free;
+  if (free == interval) return std::nullopt;
+  std::vector<Unit> units;
+  for (int i = 0; i < count; ++i) units.push_back(table.unit(i));
+  return from_first_stage(interval, std::move(all), std::move(units));
 }
 
 }  // namespace mtsim::isa

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "isa/dependence.h"
+#include "isa/loop_report.h"
 #include "isa/reservation_table.h"
 
 namespace mtsim::isa {
@@ -28,16 +29,16 @@ struct ModuloLoop {
   bool allow_assumed = false;
 };
 
-/// What no schedule can beat, per set of units and packet rule.
-struct ResourceBound {
-  std::string name;  // "VMAC", "SMAC+SIEU", "VLDST pairing", "SBR delay slots"
-  int instructions = 0;
-  int slots = 0;
-  int cycles = 0;
-};
 std::vector<ResourceBound> resource_bounds(const ModuloLoop& loop);
 
-/// nullopt when the heuristic finds none within its budget.
-std::optional<ModuloSchedule> modulo_schedule(const ModuloLoop& loop, int interval);
+struct ModuloAttempt {
+  std::optional<ModuloSchedule> schedule;  // nullopt when the heuristic finds none within its budget
+  int hardest = 0;                         // the instruction that had to leave its place most often
+};
+ModuloAttempt modulo_schedule(const ModuloLoop& loop, int interval);
+
+/// Units for issue cycles that keep all dependences; the counter goes where there is room. nullopt when some row is too
+/// full.
+std::optional<ModuloSchedule> assign_units(const ModuloLoop& loop, int interval, const std::vector<int>& cycles);
 
 }  // namespace mtsim::isa

@@ -23,9 +23,11 @@ std::string immediate_text(std::int64_t value, const Row& row) {
   return std::to_string(value);
 }
 
-std::string memory_text(const MemoryOperand& memory) {
-  const std::string index = "[" + (memory.offset ? memory.offset->str() : std::to_string(memory.index)) + "]";
-  const std::string base = memory.base.str();
+using RegisterName = std::function<std::string(Register)>;
+
+std::string memory_text(const MemoryOperand& memory, const RegisterName& name) {
+  const std::string index = "[" + (memory.offset ? name(*memory.offset) : std::to_string(memory.index)) + "]";
+  const std::string base = name(memory.base);
   switch (memory.mode) {
     case AddressMode::plain: return "*" + base;
     case AddressMode::plus: return "*+" + base + index;
@@ -36,11 +38,11 @@ std::string memory_text(const MemoryOperand& memory) {
   return "";
 }
 
-std::string operand_text(const Operand& operand, const Row& row) {
-  if (const auto* reg = std::get_if<Register>(&operand)) return reg->str();
-  if (const auto* pair = std::get_if<RegisterPair>(&operand)) return pair->high().str() + ":" + pair->low.str();
+std::string operand_text(const Operand& operand, const Row& row, const RegisterName& name) {
+  if (const auto* reg = std::get_if<Register>(&operand)) return name(*reg);
+  if (const auto* pair = std::get_if<RegisterPair>(&operand)) return name(pair->high()) + ":" + name(pair->low);
   if (const auto* immediate = std::get_if<Immediate>(&operand)) return immediate_text(immediate->value, row);
-  if (const auto* memory = std::get_if<MemoryOperand>(&operand)) return memory_text(*memory);
+  if (const auto* memory = std::get_if<MemoryOperand>(&operand)) return memory_text(*memory, name);
   return std::get<Target>(operand).label;
 }
 
@@ -50,6 +52,18 @@ std::string suffix_text(const Instruction& instruction) {
   if (mask(instruction.unit) & units::SMAC) return fmt::format(".M{}", unit - static_cast<int>(Unit::SMAC1) + 1);
   if (mask(instruction.unit) & units::VMAC) return fmt::format(".M{}", unit - static_cast<int>(Unit::VMAC1) + 1);
   return "";
+}
+
+std::string instruction_text(const Instruction& instruction, const std::string& suffix, const RegisterName& name) {
+  std::string text;
+  if (instruction.predicate) {
+    text += fmt::format("[{}{}] ", instruction.predicate->negated ? "!" : "", name(instruction.predicate->reg));
+  }
+  text += std::string(instruction.row->mnemonic) + suffix;
+  for (std::size_t i = 0; i < instruction.operands.size(); ++i) {
+    text += (i == 0 ? " " : ", ") + operand_text(instruction.operands[i], *instruction.row, name);
+  }
+  return text;
 }
 
 using Widths = std::array<std::size_t, k_units>;  // of the columns; 0 for a unit the program does not use
@@ -98,6 +112,13 @@ struct Block {
 };
 
 // A layout of idle packets alone has no columns to name: such packets stay with those before them.
+const LinearSource* linear_at(const Program& program, int packet) {
+  for (const LinearSource& source : program.linear) {
+    if (source.first == packet) return &source;
+  }
+  return nullptr;
+}
+
 bool starts_block(const Program& program, int packet) {
   const std::vector<Packet>& all = program.packets;
   auto at = static_cast<std::size_t>(packet);
@@ -113,7 +134,7 @@ Block block_at(const Program& program, int first) {
   Block block{first, first, {}, 0};
   do {
     widen(block.widths, program.packets[static_cast<std::size_t>(block.last++)]);
-  } while (block.last < count && !starts_block(program, block.last));
+  } while (block.last < count && !starts_block(program, block.last) && linear_at(program, block.last) == nullptr);
   for (int i = first; i < block.last; ++i) {
     const Packet& packet = program.packets[static_cast<std::size_t>(i)];
     if (packet.comment.empty()) continue;
@@ -171,7 +192,7 @@ std::string header_text(const Program& program) {
   for (std::size_t i = 0; i < program.parameters.size(); ++i) {
     if (!printed[i]) text += parameter_text(program.parameters[i]) + "\n";
   }
-  if (!latencies_printed && !program.scheduled_for.str().empty())
+  if (!latencies_printed && program.linear.empty() && !program.scheduled_for.str().empty())
     text += scheduled_for_text(program.scheduled_for) + "\n";
   return text;
 }
@@ -182,7 +203,7 @@ using LinesInFront = std::map<int, std::string>;
 LinesInFront region_ends(const Program& program) {
   LinesInFront by_packet;
   for (const Region& region : program.regions) {
-    if (region.last > region.first) by_packet[region.last] += ".endregion\n";
+    if (region.last > region.first && !region.closed_in_linear) by_packet[region.last] += ".endregion\n";
   }
   return by_packet;
 }
@@ -190,6 +211,7 @@ LinesInFront region_ends(const Program& program) {
 LinesInFront region_starts(const Program& program) {
   LinesInFront by_packet;
   for (const Region& region : program.regions) {
+    if (region.opened_in_linear) continue;
     by_packet[region.first] += ".region " + region.name + "\n";
     if (region.last == region.first) by_packet[region.first] += ".endregion\n";
   }
@@ -198,7 +220,11 @@ LinesInFront region_starts(const Program& program) {
 
 LinesInFront label_lines(const Program& program) {
   LinesInFront by_packet;
-  for (const auto& [label, packet] : program.labels) by_packet[packet] += label + ":\n";
+  for (const auto& [label, packet] : program.labels) {
+    const bool linear = std::any_of(program.linear.begin(), program.linear.end(),
+                                    [&](const LinearSource& source) { return source.labels.count(label) > 0; });
+    if (!linear) by_packet[packet] += label + ":\n";
+  }
   return by_packet;
 }
 
@@ -225,15 +251,11 @@ bool is_column_header(std::string_view comment) {
 }
 
 std::string print(const Instruction& instruction) {
-  std::string text;
-  if (instruction.predicate) {
-    text += fmt::format("[{}{}] ", instruction.predicate->negated ? "!" : "", instruction.predicate->reg.str());
-  }
-  text += std::string(instruction.row->mnemonic) + suffix_text(instruction);
-  for (std::size_t i = 0; i < instruction.operands.size(); ++i) {
-    text += (i == 0 ? " " : ", ") + operand_text(instruction.operands[i], *instruction.row);
-  }
-  return text;
+  return instruction_text(instruction, suffix_text(instruction), [](Register reg) { return reg.str(); });
+}
+
+std::string print_linear(const Instruction& instruction, const RegisterName& name) {
+  return instruction_text(instruction, "", name);
 }
 
 std::string print(const Packet& packet) {
@@ -259,6 +281,12 @@ std::string print(const Program& program) {
     add(starts, i);
     add(labels, i);
     if (i == count) break;
+    if (const LinearSource* source = linear_at(program, i)) {
+      text += lines(source->lines);
+      block.last = source->last;
+      i = source->last - 1;
+      continue;
+    }
     if (i == block.last) {
       block = block_at(program, i);
       text += column_header(block.widths);
@@ -269,6 +297,13 @@ std::string print(const Program& program) {
     text += "\n";
   }
   return text + lines(program.footer);
+}
+
+std::string print_packets(const Program& program) {
+  Program packets = program;
+  packets.linear.clear();
+  for (Region& region : packets.regions) region.opened_in_linear = region.closed_in_linear = false;
+  return print(packets);
 }
 
 }  // namespace mtsim::isa

@@ -69,6 +69,13 @@ std::uint64_t Program::fingerprint() const {
   return hash.value();
 }
 
+const MemoryOperand* memory_operand(const Instruction& instruction) {
+  for (const Operand& operand : instruction.operands) {
+    if (const auto* memory = std::get_if<MemoryOperand>(&operand)) return memory;
+  }
+  return nullptr;
+}
+
 bool has_destination(Format format) { return !is_store(format) && format != Format::B && format != Format::N; }
 
 std::vector<Register> reads(const Instruction& instruction) {

@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "isa/diagnostic.h"
 #include "isa/instruction_table.h"
+#include "isa/loop_report.h"
 #include "isa/registers.h"
 
 namespace mtsim::isa {
@@ -94,6 +96,15 @@ struct Region {  // .region NAME ... .endregion, packets [first, last)
   std::string name;
   int first = 0;
   int last = 0;
+  bool opened_in_linear = false;  // LinearSource has the line
+  bool closed_in_linear = false;
+};
+
+struct LinearSource {  // .linear ... .endlinear, scheduled into packets [first, last)
+  int first = 0;
+  int last = 0;
+  std::vector<std::string> lines;  // kept for fmt, both directives included; expanded as all else
+  std::set<std::string> labels;    // that stand in it, or that the scheduler added
 };
 
 struct Program {
@@ -104,9 +115,11 @@ struct Program {
   std::vector<Parameter> parameters;  // .param, in order = order of call arguments
   std::vector<Register> numbered;     // what each %n of the text stands for, ascending n
   std::vector<Region> regions;
-  Pipeline scheduled_for;           // the latencies the hand schedule assumes
-  std::vector<std::string> header;  // leading comment lines and directives, kept for fmt
-  std::vector<std::string> footer;  // comment lines behind the last packet, kept for fmt
+  Pipeline scheduled_for;  // the latencies the hand schedule assumes; without hand packets, those it was scheduled for
+  std::vector<LinearSource> linear;
+  std::vector<LoopReport> linear_loops;  // what the scheduler found, in order
+  std::vector<std::string> header;       // leading comment lines and directives, kept for fmt
+  std::vector<std::string> footer;       // comment lines behind the last packet, kept for fmt
 
   /// Packet index of `label` or 0 for "". Throws IsaError with the known labels when there is none.
   int entry(const std::string& label = "") const;
@@ -122,7 +135,8 @@ struct Write {
   int cycles;
   bool post_modify = false;
 };
-bool has_destination(Format format);  // its last operand is written
+const MemoryOperand* memory_operand(const Instruction& instruction);  // nullptr when it has none
+bool has_destination(Format format);                                  // its last operand is written
 std::vector<Register> reads(const Instruction& instruction);
 std::vector<Write> writes(const Instruction& instruction, const Pipeline& pipeline);
 

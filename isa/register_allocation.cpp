@@ -26,7 +26,9 @@ struct CycleFacts {
 // Interference and pressure of the virtual registers.
 class Liveness {
  public:
-  Liveness(const std::vector<Segment>& code, const Pipeline& pipeline) : m_code(code), m_pipeline(pipeline) {
+  Liveness(const std::vector<Segment>& code, const Pipeline& pipeline, const std::map<Register, Register>& pinned)
+      : m_code(code), m_pipeline(pipeline), m_live(code.size()) {
+    for (const auto& [reg, unused_physical] : pinned) m_live_at_exit.push_back(number(reg));
     number_values();
     collect_facts();
     solve();
@@ -36,6 +38,8 @@ class Liveness {
   const std::vector<bool>& predicates() const { return m_predicate; }
   const std::vector<BitSet>& interference() const { return m_interference; }
   const std::array<RegisterPressure, k_register_files>& pressure() const { return m_pressure; }
+
+  const std::vector<std::array<int, k_register_files>>& live() const { return m_live; }
 
   std::vector<Register> undefined() const {
     BitSet live(m_values.size());
@@ -107,6 +111,9 @@ class Liveness {
   BitSet live_out(std::size_t s) const {
     BitSet live(m_values.size());
     for (const int next : m_code[s].successors) live |= m_live_in[index(next)];
+    if (m_code[s].successors.empty()) {
+      for (const int value : m_live_at_exit) live.set(index(value));
+    }
     return live;
   }
 
@@ -139,11 +146,11 @@ class Liveness {
     }
     m_interference.assign(m_values.size(), BitSet(m_values.size()));
     for (std::size_t s = 0; s < m_code.size(); ++s) {
-      backward(s, [&](const CycleFacts& facts, const BitSet& live) { interfere(facts, live); });
+      backward(s, [&](const CycleFacts& facts, const BitSet& live) { interfere(facts, live, m_live[s]); });
     }
   }
 
-  void interfere(const CycleFacts& facts, const BitSet& live) {
+  void interfere(const CycleFacts& facts, const BitSet& live, std::array<int, k_register_files>& most) {
     for (std::size_t i = 0; i < facts.landings.size(); ++i) {
       const std::size_t value = index(facts.landings[i].value);
       m_interference[value] |= live;
@@ -158,12 +165,15 @@ class Liveness {
     live.for_each([&](std::size_t v) { ++count[static_cast<std::size_t>(m_values[v].file)]; });
     if (facts.place.line > 0) m_last_place = facts.place;
     for (std::size_t f = 0; f < k_register_files; ++f) {
+      most[f] = std::max(most[f], count[f]);
       if (count[f] > m_pressure[f].most) m_pressure[f] = {count[f], m_last_place};
     }
   }
 
   const std::vector<Segment>& m_code;
   const Pipeline& m_pipeline;
+  std::vector<std::array<int, k_register_files>> m_live;  // by segment
+  std::vector<int> m_live_at_exit;
   std::map<Register, int> m_number;
   std::vector<Register> m_values;
   std::vector<bool> m_predicate;
@@ -180,23 +190,25 @@ struct Node {
   std::vector<int> candidates;  // registers, of a pair the even one, in the order they are tried
   std::vector<int> neighbours;  // nodes
   int colour = -1;
+  bool pinned = false;  // coloured first
 };
 
 class Colouring {
  public:
-  Colouring(const Liveness& liveness, const std::set<Register>& reserved, const std::set<Register>& paired)
-      : m_liveness(liveness), m_reserved(reserved), m_paired(paired) {
+  Colouring(const Liveness& liveness, const AllocationOptions& options, const std::set<Register>& paired)
+      : m_liveness(liveness), m_options(options), m_paired(paired) {
     make_nodes();
     connect();
   }
 
   // The number of the first node that got no register, or -1.
   int run() {
-    const std::vector<int> by_degree = simplification_order();
+    std::vector<int> by_degree = simplification_order();
+    std::stable_partition(by_degree.begin(), by_degree.end(), [&](int n) { return m_nodes[index(n)].pinned; });
     if (const int failed = colour(by_degree); failed < 0) return -1;
     std::vector<int> pairs_first = by_degree;
     std::stable_partition(pairs_first.begin(), pairs_first.end(),
-                          [&](int n) { return m_nodes[index(n)].values.size() > 1; });
+                          [&](int n) { return m_nodes[index(n)].pinned || m_nodes[index(n)].values.size() > 1; });
     return colour(pairs_first);
   }
 
@@ -225,7 +237,23 @@ class Colouring {
         if (value >= 0) m_node_of[index(value)] = static_cast<int>(m_nodes.size());
       }
       node.candidates = candidates(node, reg);
+      pin(node);
       m_nodes.push_back(std::move(node));
+    }
+  }
+
+  // A node with a pinned register has one candidate; an impossible one, half of a pair pinned to the wrong half, has
+  // none.
+  void pin(Node& node) const {
+    for (std::size_t half = 0; half < node.values.size(); ++half) {
+      if (node.values[half] < 0) continue;
+      const auto it = m_options.pinned.find(m_liveness.values()[index(node.values[half])]);
+      if (it == m_options.pinned.end()) continue;
+      const int even = it->second.index - static_cast<int>(half);
+      const bool possible = node.values.size() == 1 || even % 2 == 0;
+      const bool other = node.pinned && node.candidates != std::vector<int>{even};
+      node.candidates.assign(possible && !other ? 1 : 0, even);
+      node.pinned = true;
     }
   }
 
@@ -238,7 +266,7 @@ class Colouring {
                                        [&](int v) { return v >= 0 && m_liveness.predicates()[index(v)]; });
     if (predicate) high = k_predicate_registers;
     std::vector<int> found;
-    const auto free = [&](int r) { return m_reserved.count({reg.file, static_cast<std::uint16_t>(r)}) == 0; };
+    const auto free = [&](int r) { return m_options.reserved.count({reg.file, static_cast<std::uint16_t>(r)}) == 0; };
     if (node.values.size() > 1) {
       for (int r = low; r + 1 < high; r += 2) {
         if (free(r) && free(r + 1)) found.push_back(r);
@@ -319,7 +347,7 @@ class Colouring {
   }
 
   const Liveness& m_liveness;
-  const std::set<Register>& m_reserved;
+  const AllocationOptions& m_options;
   const std::set<Register>& m_paired;
   std::vector<Node> m_nodes;
   std::vector<int> m_node_of;  // by value
@@ -344,12 +372,13 @@ std::set<Register> find_pairs(const std::vector<Segment>& code) {
 }  // namespace
 
 Allocation allocate_registers(const std::vector<Segment>& code, const Pipeline& pipeline,
-                              const std::set<Register>& reserved) {
-  const Liveness liveness(code, pipeline);
+                              const AllocationOptions& options) {
+  const Liveness liveness(code, pipeline, options.pinned);
   const std::set<Register> pairs = find_pairs(code);
-  Colouring colouring(liveness, reserved, pairs);
+  Colouring colouring(liveness, options, pairs);
   Allocation allocation;
   allocation.pressure = liveness.pressure();
+  allocation.live = liveness.live();
   allocation.undefined = liveness.undefined();
   const int failed = colouring.run();
   if (failed >= 0) {

@@ -32,14 +32,18 @@ struct RegisterPressure {
 struct Allocation {
   std::map<Register, Register> physical;                      // by virtual register
   std::array<RegisterPressure, k_register_files> pressure{};  // of virtual registers
+  std::vector<std::array<int, k_register_files>> live;        // virtual registers at once, by segment
   bool complete = true;
   std::string failure;  // "64 VR are needed, 60 are free"
   Place failure_place;
   std::vector<Register> undefined;  // virtual registers that may be read before anything writes them
 };
 
-/// `reserved`: physical registers not to be used.
+struct AllocationOptions {
+  std::set<Register> reserved;          // physical registers not to be used
+  std::map<Register, Register> pinned;  // virtual registers that must get this one; live where the code is left
+};
 Allocation allocate_registers(const std::vector<Segment>& code, const Pipeline& pipeline,
-                              const std::set<Register>& reserved);
+                              const AllocationOptions& options);
 
 }  // namespace mtsim::isa

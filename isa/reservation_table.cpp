@@ -24,7 +24,7 @@ ReservationTable::ReservationTable(std::span<const Instruction> instructions, co
     : m_options(options), m_placed(instructions.size()), m_rows(static_cast<std::size_t>(options.interval)) {
   std::array<double, k_units> demand{};
   for (const Instruction& instruction : instructions) {
-    m_facts.push_back(facts_of(instruction, pipeline));
+    m_facts.push_back(facts_of(instruction, pipeline, options.ports));
     const UnitMask units = m_facts.back().units;
     for (int u = 0; u < k_units; ++u) {
       if (units & (1u << u)) demand[index(u)] += 1.0 / std::popcount(units);
@@ -34,7 +34,8 @@ ReservationTable::ReservationTable(std::span<const Instruction> instructions, co
   std::stable_sort(m_order.begin(), m_order.end(), [&](Unit a, Unit b) { return demand[index(a)] < demand[index(b)]; });
 }
 
-ReservationTable::Facts ReservationTable::facts_of(const Instruction& instruction, const Pipeline& pipeline) {
+ReservationTable::Facts ReservationTable::facts_of(const Instruction& instruction, const Pipeline& pipeline,
+                                                   bool ports) {
   const isa::Row& row = *instruction.row;
   Facts facts;
   facts.units = pipeline.units_of(row);
@@ -43,12 +44,10 @@ ReservationTable::Facts ReservationTable::facts_of(const Instruction& instructio
   facts.broadcast = row.id == Mnemonic::SVBCAST;
   for (const Write& write : writes(instruction, pipeline)) {
     if (write.post_modify) continue;
-    facts.lands_in = write.cycles;
+    facts.lands_in = ports ? write.cycles : 0;
     facts.file = write.reg.file;
   }
-  for (const Operand& operand : instruction.operands) {
-    const auto* memory = std::get_if<MemoryOperand>(&operand);
-    if (memory == nullptr) continue;
+  if (const MemoryOperand* memory = memory_operand(instruction)) {
     facts.base = memory->base;
     facts.post_modifies = memory->post_modifies();
   }
@@ -141,6 +140,21 @@ bool ReservationTable::place(int instruction, int cycle) {
   const int r = row_of(cycle);
   if (facts(instruction).lands_in > 0) row_of(r + facts(instruction).lands_in);  // straight code grows
   return fits_shape(instruction, row(r)) && find_unit(instruction, r, 0);
+}
+
+bool ReservationTable::place_on(int instruction, int cycle, Unit unit) {
+  const int r = row_of(cycle);
+  row_of(r + facts(instruction).lands_in);  // straight code grows
+  if (row(r).user[index(unit)] != -1 || !port_free(instruction, r, unit) || !fits_shape(instruction, row(r)))
+    return false;
+  occupy(instruction, r, unit);
+  return true;
+}
+
+void ReservationTable::fix(int instruction, int cycle, Unit unit) {
+  const int r = row_of(cycle);
+  row_of(r + facts(instruction).lands_in);  // straight code grows
+  occupy(instruction, r, unit);
 }
 
 std::vector<int> ReservationTable::force(int instruction, int cycle) {

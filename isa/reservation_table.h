@@ -15,6 +15,7 @@ namespace mtsim::isa {
 struct TableOptions {
   int interval = 0;            // cycles are taken modulo this; 0: straight code
   bool allow_assumed = false;  // packet shapes not known to run on hardware
+  bool ports = true;           // one result of a unit in one register file a cycle
 };
 
 class ReservationTable {
@@ -24,6 +25,10 @@ class ReservationTable {
   /// Places an instruction on a free unit of that cycle, moving others of the packet to other units when that helps.
   /// False, and no change, when it does not fit.
   bool place(int instruction, int cycle);
+  /// Places an instruction on that very unit. False, and no change, when it does not fit.
+  bool place_on(int instruction, int cycle, Unit unit);
+  /// Places an instruction whose unit is known; nothing may be in its way.
+  void fix(int instruction, int cycle, Unit unit);
   /// Places it whatever stands in its way and returns what had to leave.
   std::vector<int> force(int instruction, int cycle);
   void remove(int instruction);
@@ -55,7 +60,7 @@ class ReservationTable {
     Row();
   };
 
-  static Facts facts_of(const Instruction& instruction, const Pipeline& pipeline);
+  static Facts facts_of(const Instruction& instruction, const Pipeline& pipeline, bool ports);
   int row_of(int cycle);
   Row& row(int r) { return m_rows[static_cast<std::size_t>(r)]; }
   const Facts& facts(int instruction) const { return m_facts[static_cast<std::size_t>(instruction)]; }

@@ -58,6 +58,8 @@ class TextAssembler {
   void set_trip(TokenSpan tokens, int end_column);
   void linear_instruction(TokenSpan tokens, int end_column);
   std::optional<Register> named_register(std::string_view name) const;
+  std::set<Register> named_registers() const;
+  std::vector<std::set<std::string>> jumps_from_outside() const;
   void schedule_linear_code();
 
   void check_given_operands();
@@ -84,6 +86,7 @@ class TextAssembler {
   struct LinearRegion {
     int packet;  // a packet stands for it until it is scheduled
     LinearCode code;
+    LinearSource source;
   };
   std::vector<LinearRegion> m_linear_regions;
   std::string m_file;  // and line that is being read

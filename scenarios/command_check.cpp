@@ -14,7 +14,7 @@ namespace {
 struct Options {
   std::vector<std::string> files;
   std::string entry;
-  std::string operands;
+  ProgramOptions program;
 };
 
 struct Checked {
@@ -24,7 +24,7 @@ struct Checked {
 
 Checked check_file(const std::string& file, const Options& options, const isa::Pipeline& pipeline) {
   try {
-    const isa::Program program = isa::assemble_file(file, {.operands = parse_operands(options.operands)});
+    const isa::Program program = isa::assemble_file(file, assemble_options(options.program, pipeline));
     program.entry(options.entry);
     Checked checked{isa::check(program, pipeline, options.entry)};
     if (count(checked.diagnostics).errors > 0) checked.exit_code = k_exit_failed;
@@ -57,8 +57,7 @@ Command add_check(CLI::App& app, CommonOptions& common) {
   CLI::App* sub = app.add_subcommand("check", "Find wrong schedules before they run");
   sub->add_option("FILE", options->files, "Assembly files")->required();
   sub->add_option("--entry", options->entry, "Check what is reachable from this label only")->type_name("LABEL");
-  sub->add_option("--operands", options->operands, "Registers of %0,%1,... (default R10,R12,R14,...)")
-      ->type_name("R,R");
+  add_program_options(*sub, options->program);
   add_json_option(*sub, common);
   add_machine_options(*sub, common);
   sub->footer(R"(

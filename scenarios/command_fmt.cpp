@@ -18,6 +18,7 @@ struct Options {
   std::vector<std::string> files;
   bool in_place = false;
   bool check = false;
+  bool packets = false;
 };
 
 int run(const Options& options) {
@@ -27,7 +28,8 @@ int run(const Options& options) {
   int exit_code = k_exit_done;
   for (const std::string& file : options.files) {
     const std::string text = read_text(file);
-    const std::string formatted = isa::print(isa::assemble(text, file, {.include = isa::read_text_file}));
+    const isa::Program program = isa::assemble(text, file, {.include = isa::read_text_file});
+    const std::string formatted = options.packets ? isa::print_packets(program) : isa::print(program);
     if (options.check) {
       if (text == formatted) continue;
       fmt::print(stderr, "{}: is not formatted; mtsim fmt -i {}\n", file, file);
@@ -49,8 +51,10 @@ Command add_fmt(CLI::App& app, CommonOptions&) {
   sub->add_option("FILE", options->files, "Assembly files")->required();
   CLI::Option* in_place = sub->add_flag("-i,--in-place", options->in_place, "Rewrite the files");
   sub->add_flag("--check", options->check, "Change nothing; exit 1 when a file is not formatted")->excludes(in_place);
+  sub->add_flag("--packets", options->packets, "Print the packets that .linear code is scheduled into")
+      ->excludes(in_place);
   sub->footer(R"(
-.include, .rept, .macro and .equ are expanded.
+.include, .rept, .macro, .if and .equ are expanded; .linear code stays linear.
   mtsim fmt k.s | less -S
   mtsim fmt -i kernels/gemm/*.s)");
   return {sub, [options] { return run(*options); }};

@@ -4,8 +4,12 @@
 #include <memory>
 
 #include "isa/assembler.h"
+#include "isa/printer.h"
+#include "isa/reschedule.h"
 #include "isa/schedule_view.h"
 #include "scenarios/cli.h"
+#include "scenarios/error.h"
+#include "scenarios/files.h"
 
 namespace mtsim::scenarios {
 
@@ -14,7 +18,10 @@ namespace {
 struct Options {
   std::string file;
   std::string part;
-  std::string operands;
+  ProgramOptions program;
+  bool reschedule = false;
+  bool independent = false;
+  std::string output;
 };
 
 Json loops_json(const std::vector<isa::LoopSchedule>& loops) {
@@ -32,13 +39,80 @@ Json loops_json(const std::vector<isa::LoopSchedule>& loops) {
   return json;
 }
 
+Json report_json(const isa::LoopReport& report) {
+  Json resources = Json::array(), blocked = Json::array(), registers = Json::object();
+  for (const isa::ResourceBound& bound : report.resources) {
+    resources.push_back(
+        {{"name", bound.name}, {"cycles", bound.cycles}, {"instructions", bound.instructions}, {"slots", bound.slots}});
+  }
+  for (const isa::BlockedInterval& one : report.blocked) {
+    blocked.push_back({{"interval", one.interval}, {"reason", one.reason}});
+  }
+  for (std::size_t f = 0; f < isa::k_register_files; ++f) {
+    registers[std::string(isa::k_register_file_names[f])] = report.registers[f];
+  }
+  return {{"label", report.label},
+          {"line", report.place.line},
+          {"instructions", report.instructions},
+          {"pipelined", report.pipelined},
+          {"why_not", report.why_not},
+          {"resource_bound", report.resource_bound},
+          {"resources", resources},
+          {"recurrence_bound", report.recurrence_bound},
+          {"recurrence", report.recurrence},
+          {"initiation_interval", report.interval},
+          {"proved", report.pipelined && (report.proved || report.interval == report.bound())},
+          {"blocked", blocked},
+          {"copies", report.copies},
+          {"stages", report.stages},
+          {"prologue_cycles", report.prologue_cycles},
+          {"epilogue_cycles", report.epilogue_cycles},
+          {"not_pipelined_cycles", report.simple_cycles},
+          {"trip_minimum", report.trip_minimum},
+          {"guarded", report.guarded},
+          {"live_registers", registers}};
+}
+
+// The scheduler on the inner loops of hand packets: what it finds, and the program with them replaced.
+int run_doctor(const Options& options, const CommonOptions& common, const isa::Program& program,
+               const isa::Pipeline& pipeline) {
+  const isa::Rescheduled result =
+      isa::reschedule(program, pipeline, {options.program.allow == "assumed", options.independent});
+  Json loops = Json::array();
+  std::string text;
+  for (const isa::RescheduledLoop& loop : result.loops) {
+    Json json = report_json(loop.report);
+    json["hand_interval"] = loop.hand_interval;
+    json["replaced"] = loop.replaced;
+    json["why_kept"] = loop.why_kept;
+    loops.push_back(std::move(json));
+    text += isa::print(loop);
+  }
+  if (result.loops.empty()) text = "no loop of one block in hand packets\n";
+  if (!options.output.empty()) write_text(options.output, isa::print(result.program));
+  emit(common, {{"file", options.file}, {"rescheduled", loops}}, text);
+  return k_exit_done;
+}
+
 int run(const Options& options, const CommonOptions& common) {
+  if ((!options.output.empty() || options.independent) && !options.reschedule) {
+    throw UsageError("schedule: -o and --independent go with --reschedule");
+  }
+  if (options.output == options.file) throw UsageError("schedule: -o would overwrite " + options.file);
   const sim::Machine machine = load_machine(common);
   protect_from_json(common, {options.file});
   const isa::Pipeline& pipeline = machine.config().pipeline;
-  const isa::Program program = isa::assemble_file(options.file, {.operands = parse_operands(options.operands)});
-  const std::string text = isa::schedule_text(program, pipeline, options.part);
-  emit(common, {{"file", options.file}, {"loops", loops_json(isa::loops(program, pipeline))}}, text);
+  const isa::Program program = isa::assemble_file(options.file, assemble_options(options.program, pipeline));
+  if (options.reschedule) return run_doctor(options, common, program, pipeline);
+  Json linear = Json::array();
+  std::string text;
+  for (const isa::LoopReport& report : program.linear_loops) {
+    linear.push_back(report_json(report));
+    text += isa::print(report) + "\n";
+  }
+  text += isa::schedule_text(program, pipeline, options.part);
+  emit(common, {{"file", options.file}, {"loops", loops_json(isa::loops(program, pipeline))}, {"linear", linear}},
+       text);
   return k_exit_done;
 }
 
@@ -49,13 +123,20 @@ Command add_schedule(CLI::App& app, CommonOptions& common) {
   CLI::App* sub = app.add_subcommand("schedule", "Show a schedule: a row a cycle, a column a unit, results in flight");
   sub->add_option("FILE", options->file, "Assembly file")->required();
   sub->add_option("PART", options->part, "Label of a loop, or a region; the whole program if absent");
-  sub->add_option("--operands", options->operands, "Registers of %0,%1,... (default R10,R12,R14,...)")
-      ->type_name("R,R");
+  add_program_options(*sub, options->program);
+  sub->add_flag("--reschedule", options->reschedule,
+                "Schedule the inner loops of hand packets anew and say whether they can be shorter");
+  sub->add_flag("--independent", options->independent,
+                "With --reschedule: loads and stores through different address registers never overlap");
+  sub->add_option("-o,--output", options->output, "With --reschedule: the program with its loops replaced")
+      ->type_name("FILE");
   add_json_option(*sub, common);
   add_machine_options(*sub, common);
   sub->footer(R"(
+For .linear code also what bounds each loop, the interval found and what stands in the way of a shorter one.
   mtsim schedule kernels/gemm/gemm_f32_6x128.s          Table I of the paper as a picture
-  mtsim schedule k.s loop --json -                      initiation interval and unit use as JSON)");
+  mtsim schedule k.s loop --json -                      initiation interval and unit use as JSON
+  mtsim schedule --reschedule k.s -o faster.s           can the hand schedule be beaten?)");
   return {sub, [options, &common] { return run(*options, common); }};
 }
 

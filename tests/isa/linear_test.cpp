@@ -38,6 +38,78 @@ TEST_CASE("a counted loop is pipelined: one iteration every initiation interval"
   CHECK(print(program.packets[static_cast<std::size_t>(kernel)]).find("SBR loop.kernel") != std::string::npos);
 }
 
+TEST_CASE("the report says what bounds a loop and what a shorter interval would need", "[isa][linear]") {
+  const LoopReport report = assemble(k_scale, "k.s").linear_loops.at(0);
+  CHECK(report.label == "loop");
+  CHECK(report.pipelined);
+  CHECK(report.interval == 7);
+  CHECK(report.proved);
+  CHECK(report.stages == 3);  // load 9, FMA 6, store: 16 cycles
+  CHECK_FALSE(report.guarded);
+  CHECK(report.prologue_cycles == 14);
+  CHECK(report.blocked.at(0).interval == 6);
+  CHECK(report.blocked.at(0).reason == "SBR delay slots");
+  CHECK_THAT(print(report), Contains("initiation interval 7 (proved: it equals the bound)"));
+}
+
+TEST_CASE("a recurrence bounds a loop, with its instructions and lines", "[isa][linear]") {
+  const std::string text =
+      ".linear\n.reg VR, a\n.reg R, n\nVMOVI 0, a\nSMOVI24 9, n\nloop:\nVFMULAS32 a, a, a, a\nVFMULAS32 a, a, a, a\n"
+      "SSUB 1, n, n\n[n] SBR loop\nSBR R63\n.endlinear\n";
+  const LoopReport report = assemble(text, "k.s").linear_loops.at(0);
+  CHECK(report.recurrence_bound == 12);
+  CHECK(report.interval == 12);
+  REQUIRE(report.recurrence.size() == 2);
+  CHECK_THAT(report.recurrence[0] + report.recurrence[1],
+             Contains("VFMULAS32 (line 8) to VFMULAS32 (line 7): 6 cycles in the next iteration, flow through a"));
+}
+
+TEST_CASE("fewer iterations than stages: a second loop behind a test, unless .trip promises enough", "[isa][linear]") {
+  std::string text = k_scale;
+  text.replace(text.find(" .trip 4"), 8, "");
+  const Program guarded = assemble(text, "k.s");
+  CHECK(guarded.linear_loops.at(0).guarded);
+  CHECK(guarded.labels.count("loop.simple") == 1);
+  CHECK(guarded.labels.count("loop.done") == 1);
+  CHECK(warnings_of(guarded, {}).empty());
+  CHECK(assemble(k_scale, "k.s").labels.count("loop.simple") == 0);
+}
+
+TEST_CASE(".region in linear code covers the packets of its lines", "[isa][linear]") {
+  const Program program = assemble(
+      ".linear\n.reg R, a\n.region one\nSMOVI24 1, a\n.endregion\n.region two\nSADD a, a, a\nSBR R63\n.endregion\n"
+      ".endlinear\n",
+      "k.s");
+  REQUIRE(program.regions.size() == 2);
+  CHECK(program.regions[0].first == 0);
+  CHECK(program.regions[0].last == 1);
+  CHECK(program.regions[1].first == 1);
+  CHECK(program.regions[1].last == static_cast<int>(program.packets.size()));
+  CHECK(print(assemble(print(program), "k.s")) == print(program));
+}
+
+TEST_CASE("packets may branch to a loop in linear code", "[isa][linear]") {
+  const std::string text =
+      "SMOVI24 3, R0\nSBR loop\nSNOP 6\n.linear\nSMOVI24 9, R0\nloop:\nSSUB 1, R0, R0\n[R0] SBR loop\nSBR R63\n"
+      ".endlinear\n";
+  CHECK(assemble(text, "k.s").labels.count("loop") == 1);
+}
+
+TEST_CASE("fmt keeps .linear as it is: same text again, same packets", "[isa][linear]") {
+  const std::string text = "; head\n" + k_scale.substr(0, k_scale.find("VLDDW")) + "; a comment\n" +
+                           k_scale.substr(k_scale.find("VLDDW")) + "; foot\n";
+  const Program program = assemble(text, "k.s");
+  const std::string printed = print(program);
+  CHECK_THAT(printed, Contains(".linear\n.independent\n.reg AR, px, py\n"));
+  CHECK_THAT(printed, Contains("; a comment\n  VLDDW *px++[16], a1:a0\n"));
+  CHECK(printed.find(".M1") == std::string::npos);
+  const Program again = assemble(printed, "k.s");
+  CHECK(again.fingerprint() == program.fingerprint());
+  CHECK(print(again) == printed);
+  const Program packets = assemble(print_packets(program), "k.s");
+  CHECK(packets.fingerprint() == program.fingerprint());
+}
+
 TEST_CASE("linear code is scheduled for the machine it is assembled for", "[isa][linear]") {
   Pipeline machine;
   machine.override(Mnemonic::VFMULAS32, 8);

@@ -225,6 +225,26 @@ void check_clean(const isa::Program& program, const isa::Pipeline& pipeline) {
 
 }  // namespace
 
+TEST_CASE("a value that lives longer than the interval gets a copy", "[core][linear]") {
+  // a0 is read when it lands and again three FMA later: 18 cycles, and seven VLDW slots a row would allow 8.
+  LinearText text;
+  text.independent = true;
+  text.declare("px", "AR0");
+  text.declare("py", "AR1");
+  text.declare("k", "R0");
+  for (const std::string name : {"a", "b", "c", "d"}) text.declare(name, "VR" + std::to_string(name[0] - 'a'));
+  text.lines = {"SMVAGA x, px",      "SMVAGA y, py",         "SADD 0, n, k",         "loop:",
+                "VLDW *px++[16], a", "VFMULAS32 a, a, a, b", "VFMULAS32 b, b, a, c", "VFMULAS32 c, c, a, d",
+                "VSTW d, *py++[16]", "SSUB 1, k, k",         "[k] SBR loop"};
+  const isa::Program program = isa::assemble(text.linear(), "linear.s");
+  const isa::LoopReport& report = program.linear_loops.at(0);
+  CAPTURE(isa::print(report));
+  CHECK(report.interval == 7);
+  CHECK(report.copies >= 1);
+  const isa::Program reference = isa::assemble(text.one_by_one(), "reference.s");
+  for (const int n : {1, 3, 12}) CHECK((run(program, {}, n, 7).am == run(reference, {}, n, 7).am));
+}
+
 TEST_CASE("scheduled random loops give the bits of one instruction after the other", "[core][linear]") {
   isa::Pipeline slower;
   slower.override(isa::Mnemonic::VFMULAS32, 8);
@@ -241,6 +261,12 @@ TEST_CASE("scheduled random loops give the bits of one instruction after the oth
       const isa::Program program =
           isa::assemble(linear, "linear.s", {.operands = {}, .defines = {}, .pipeline = pipeline});
       check_clean(program, pipeline);
+      REQUIRE(program.linear_loops.size() == 1);
+      const isa::LoopReport& report = program.linear_loops[0];
+      CAPTURE(isa::print(report));
+      // Where one dependence cycle takes the whole iteration, overlapping gains nothing.
+      CHECK((report.pipelined || report.interval == report.recurrence_bound));
+      CHECK(report.interval <= report.bound() + 1);
       for (const int n : {minimum, minimum + 1, 9}) {
         const Outcome expected = run(reference, reference_pipeline, n, seed);
         const Outcome got = run(program, pipeline, n, seed);

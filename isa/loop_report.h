@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the scheduler found out about one loop: the software-pipeline information of the literature, as data.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "isa/diagnostic.h"
+#include "isa/registers.h"
+
+namespace mtsim::isa {
+
+/// What no schedule can beat, per set of units and packet rule.
+struct ResourceBound {
+  std::string name;  // "VMAC", "SMAC+SIEU", "VLDST pairing", "SBR delay slots"
+  int instructions = 0;
+  int slots = 0;  // a cycle
+  int cycles = 0;
+};
+
+/// An initiation interval that was tried and why it did not do.
+struct BlockedInterval {
+  int interval = 0;
+  std::string reason;  // "VMAC: 24 instructions on 2 slots", "dependence cycle of 12 cycles", ...
+};
+
+struct LoopReport {
+  std::string label;
+  Place place;
+  int instructions = 0;  // of one iteration, with the counter's and the branch
+  bool pipelined = false;
+  std::string why_not;  // when it is not
+
+  std::vector<ResourceBound> resources;  // the largest first
+  int resource_bound = 0;
+  int recurrence_bound = 0;
+  std::vector<std::string> recurrence;   // the cycle of dependences that bounds, an edge a line; empty when none does
+  int interval = 0;                      // found; cycles of an iteration when it is not pipelined
+  std::vector<BlockedInterval> blocked;  // below `interval`, descending
+  bool proved = false;                   // no smaller interval exists for these instructions and registers
+  int copies = 0;                        // moves added for values that live longer than the interval
+
+  int stages = 1;
+  int prologue_cycles = 0;
+  int epilogue_cycles = 0;  // until every result has landed
+  int simple_cycles = 0;    // of an iteration that is not pipelined
+  int trip_minimum = 1;     // as .trip says
+  bool guarded = false;     // fewer iterations than stages go to a second loop, behind a test at run time
+  std::array<int, k_register_files> registers{};  // live at once in the kernel, without those named by the text
+
+  int bound() const { return resource_bound > recurrence_bound ? resource_bound : recurrence_bound; }
+};
+
+/// As `mtsim schedule` prints it.
+std::string print(const LoopReport& report);
+
+}  // namespace mtsim::isa

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schedule doctor: reschedules the inner loops of hand packets and says whether the hand schedule can be beaten.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "isa/loop_report.h"
+#include "isa/program.h"
+
+namespace mtsim::isa {
+
+struct RescheduledLoop {
+  int hand_interval = 0;  // cycles of an iteration in the hand schedule
+  LoopReport report;      // of the new schedule; why_not when the loop cannot be followed
+  bool replaced = false;
+  std::string why_kept;  // when it is not
+};
+
+struct Rescheduled {
+  Program program;  // with the loops that could be replaced
+  std::vector<RescheduledLoop> loops;
+};
+
+/// Each single-block counted loop of hand packets is taken apart into instructions and true dependences and
+/// modulo-scheduled for `machine`. Where values cross the loop's ends in registers alone, the new loop replaces the
+/// packets: results in flight land first, and too few iterations go to the hand packets behind a test at run time.
+struct RescheduleOptions {
+  bool allow_assumed = false;  // packet shapes not known to run on hardware
+  bool independent = false;    // loads and stores through different address registers never overlap
+};
+Rescheduled reschedule(const Program& program, const Pipeline& machine, const RescheduleOptions& options = {});
+
+/// As `mtsim schedule --reschedule` prints it.
+std::string print(const RescheduledLoop& loop);
+
+}  // namespace mtsim::isa
