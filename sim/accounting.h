@@ -38,13 +38,38 @@ struct PathBytes {
   std::array<std::array<std::int64_t, k_spaces>, k_spaces> written{};  // [from][to] bytes written to the destination
 };
 
-/// Something suspicious the program did with the DMA that did not stop the run (a reused busy channel, a wait never
-/// made).
+/// One side of a finding: who touched which bytes.
+struct FindingEnd {
+  std::string what;            // "dma_p2p", "dma_broadcast", "call of gemm_f32_6x128", "vector_malloc", "ddr_malloc"
+  int core = -1;               // -1: the host
+  int channel = -1;            // of a transfer
+  std::int64_t iteration = 0;  // from 1: the core's n-th kernel call; of other verbs its n-th from this source line
+  std::int64_t cycle = 0;      // of the launch, as the core saw it
+  std::string buffer;          // the bytes, and in which allocation they lie
+  std::string file;            // of the DSP program; "" when unknown
+  int line = 0;
+  std::string function;
+  /// "dma_p2p #3 at gemm.cpp:120 (core 0, channel 1): writes am[0]+0x8000, ..."
+  std::string str() const;
+};
+
+/// note: nothing wrong came of it (a dead over-read), or something could not be looked at.
+enum class Severity : std::uint8_t { finding, note };
+std::string_view name(Severity severity);
+
+/// Something the program did with the DMA that is wrong by the order it asked for, whether or not it went well in this
+/// run. Kinds: "read-before-complete", "overwrite-in-use", "unordered-writes", "never-written", "wait-never-made",
+/// "channel-reused"; of notes "dead-over-read", "not-covered".
 struct Finding {
-  std::string kind;  // stable short name: "channel-reused", "wait-never-made"
+  std::string kind;
   int core = 0;
   std::int64_t cycle = 0;
-  std::string message;  // both ends, the buffer, what to do
+  std::string message;  // both ends, the buffer, the missing edge, what to do
+  Severity severity = Severity::finding;
+  std::vector<FindingEnd> ends;  // earlier first, where there is an order; the first occurrence in core and iteration
+  std::string missing_edge;      // what would have ordered them
+  std::string reason;            // why it was suppressed
+  std::int64_t count = 1;        // occurrences with the same source lines, on all cores
 };
 
 /// How often the cores of a launch called one program; only programs called at least once are listed. A template called

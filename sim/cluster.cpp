@@ -9,6 +9,7 @@
 
 #include "sim/arena.h"
 #include "sim/core.h"
+#include "sim/observer.h"
 #include "sim/time.h"
 #include "sim/zone.h"
 
@@ -106,7 +107,11 @@ struct Cluster::Impl {
   Pointer allocate(const char* verb, Memory& memory, Arena& arena, std::int64_t bytes) {
     const auto offset = arena.allocate(bytes);
     if (!offset) throw SimError(fmt::format("{}: {}", verb, arena.complaint(bytes)));
-    return memory.base() + *offset;
+    const Pointer pointer = memory.base() + *offset;
+    // In timing depth the host has no data to write: its DDR counts as written.
+    const bool is_filled = pointer.space == Space::ddr && !zone.functional();
+    if (zone.hazards && !is_filled) zone.hazards->host_allocated(verb, pointer, bytes);
+    return pointer;
   }
 
   Memory& checked_range(const char* verb, Pointer pointer, std::size_t bytes) {
@@ -164,13 +169,15 @@ struct Cluster::Impl {
     }
     result.bytes = launch.bytes;
     result.kernels = zone.memo.calls();
-    result.findings = std::move(launch.findings);
-    std::stable_sort(result.findings.begin(), result.findings.end(), [](const Finding& a, const Finding& b) {
-      return std::pair(a.cycle, a.core) < std::pair(b.cycle, b.core);
-    });
+    if (zone.hazards) {
+      auto verdict = zone.hazards->finish();
+      result.findings = std::move(verdict.findings);
+      result.notes = std::move(verdict.notes);
+    }
     result.fault = std::move(launch.fault);
     result.dma_transfers = launch.dma_transfers;
     result.gsm_bytes = gsm_arena.used();
+    if (Observer* observer = zone.options.observer) observer->end(result.cycles);
     return result;
   }
 };
@@ -217,6 +224,7 @@ Pointer Cluster::gsm_malloc(std::int64_t bytes) {
 
 void Cluster::write(Pointer destination, std::span<const std::byte> data) {
   Memory& memory = m_impl->checked_range("write", destination, data.size());
+  if (m_impl->zone.hazards) m_impl->zone.hazards->host_wrote(destination, static_cast<std::int64_t>(data.size()));
   if (depth() == Depth::timing) return;
   m_impl->elaborate();
   // A TLM write payload only reads through its data pointer, which is not const by type.
@@ -252,6 +260,8 @@ LaunchResult Cluster::launch(const DspProgram& program, int cores) {
   zone.memo.forget_calls();
   zone.launch.group_size = cores == 0 ? available : cores;
   zone.launch.start = now_cycles();
+  if (zone.hazards) zone.hazards->start(zone.launch.group_size);
+  if (Observer* observer = zone.options.observer) observer->launch(zone.launch.group_size);
   for (int core = 0; core < zone.launch.group_size; ++core) zone.cores[core]->start(program);
   m_impl->run_until_idle();
   const bool stuck =

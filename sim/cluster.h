@@ -17,6 +17,9 @@
 
 namespace mtsim::sim {
 
+class Interceptor;
+class Observer;
+
 /// functional: every byte moves, every packet executes. timing: no data; microkernels are profiled. Same cycles for
 /// launches that do not fault.
 enum class Depth : std::uint8_t { functional, timing };
@@ -26,6 +29,9 @@ struct ClusterOptions {
   bool memo = true;    // timing: profiles are kept, on disk too (memo_file.h); false: anew in each call
   bool poison = true;  // DMA destinations hold NaN patterns from issue to completion (functional)
   std::int64_t max_call_cycles = 1'000'000'000;  // a microkernel that runs longer is a runaway: a fault
+  bool hazards = true;                           // DMA races are looked for (hazard.h); costs host time only
+  Observer* observer = nullptr;                  // told what happens (observer.h); outlives the launches
+  Interceptor* interceptor = nullptr;  // changes what is asked for (interceptor.h), for tests; outlives the launches
 };
 
 struct LaunchResult {
@@ -33,8 +39,10 @@ struct LaunchResult {
   std::vector<CoreReport> cores;  // each sums to `cycles`
   PathBytes bytes;
   std::vector<KernelCalls> kernels;  // by name
-  std::vector<Finding> findings;
-  std::optional<Fault> fault;  // the program faulted; the other cores were stopped
+  std::vector<Finding> findings;     // of the hazard monitor; empty when it is off
+  std::vector<Finding> notes;        // likewise; they fail nothing
+  std::vector<Finding> suppressed;   // findings that a reviewed file explains away (suppression.h)
+  std::optional<Fault> fault;        // the program faulted; the other cores were stopped
   std::int64_t dma_transfers = 0;
   std::int64_t gsm_bytes = 0;  // allocated
 };
@@ -59,7 +67,8 @@ class Cluster {
   Pointer ddr_malloc(std::int64_t bytes);
   Pointer gsm_malloc(std::int64_t bytes);
 
-  /// Functional access through the TLM-2.0 targets; takes no simulated time. No-ops in timing depth.
+  /// Functional access through the TLM-2.0 targets; takes no simulated time. No-ops in timing depth. To the hazard
+  /// monitor allocated memory holds nothing until it is written; DDR in timing depth counts as written.
   void write(Pointer destination, std::span<const std::byte> data);
   void read(Pointer source, std::span<std::byte> data) const;
 

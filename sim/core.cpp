@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "sim/interceptor.h"
+#include "sim/observer.h"
 #include "sim/time.h"
 #include "sim/zone.h"
 
@@ -86,8 +88,8 @@ void Core::run_program() {
     m_zone.launch.fault = fault;
     m_zone.launch.error = error;
     m_zone.abort();
-  } else {
-    dma.report_unwaited();
+  } else if (HazardMonitor* hazards = m_zone.hazards.get()) {
+    hazards->ended(verb("end of the program"));
   }
 }
 
@@ -118,6 +120,11 @@ void Core::refuse(const char* verb, const std::string& message) const {
 std::int64_t Core::now() const { return m_zone.launch_cycle() + m_ahead; }
 
 void Core::charge(CycleClass cycle_class, std::int64_t cycles) {
+  if (Observer* observer = m_zone.options.observer) observer->spent(m_index, cycle_class, now(), cycles);
+  account(cycle_class, cycles);
+}
+
+void Core::account(CycleClass cycle_class, std::int64_t cycles) {
   m_report.cycles[static_cast<std::size_t>(cycle_class)] += cycles;
   m_ahead += cycles;
 }
@@ -144,6 +151,7 @@ void Core::block(Where where, int what, CycleClass cycle_class, Ready ready) {
   while (!ready() && !m_zone.launch.aborted) wait();
   m_where = Where::running;
   m_report.cycles[static_cast<std::size_t>(cycle_class)] += now() - m_since;
+  if (Observer* observer = m_zone.options.observer) observer->spent(m_index, cycle_class, m_since, now() - m_since);
   if (m_zone.launch.aborted) throw LaunchAborted{};
 }
 
@@ -164,17 +172,26 @@ Pointer Core::allocate(Space space, std::int64_t bytes) {
   const auto offset = arena.allocate(bytes);
   if (!offset) refuse(verb, arena.complaint(bytes) + "; make the tiles smaller");
   (space == Space::am ? m_report.am_bytes : m_report.sm_bytes) = arena.used();
+  const Pointer pointer = (space == Space::am ? am : sm).base() + *offset;
+  if (m_zone.hazards) m_zone.hazards->allocated(this->verb(verb), pointer, bytes);
   charge(CycleClass::scalar_assumed, m_zone.costs.verb);
-  return (space == Space::am ? am : sm).base() + *offset;
+  return pointer;
 }
 
 // --- DMA
+
+void Core::tell_issued(const char* name, int channel, const Move& move, int priority, std::uint64_t mask) const {
+  if (Observer* observer = m_zone.options.observer) {
+    observer->issued({{name, m_index, now(), m_from}, channel, move, priority, mask});
+  }
+}
 
 void Core::check_priority(const char* verb, int priority) const {
   if (priority < 0) refuse(verb, fmt::format("priority {} is negative; 0 is the highest", priority));
 }
 
-int Core::dma_p2p(const Move& move, bool row_syn, std::uint64_t synmask) {
+int Core::dma_p2p(Move move, bool row_syn, std::uint64_t synmask) {
+  if (Interceptor* interceptor = m_zone.options.interceptor) interceptor->transfer(m_index, move);
   dma.check("dma_p2p", move);
   const int group_size = m_zone.launch.group_size;
   if (!row_syn && synmask != 0) {
@@ -185,6 +202,8 @@ int Core::dma_p2p(const Move& move, bool row_syn, std::uint64_t synmask) {
                                   synmask, group_size - 1));
   }
   const int channel = dma.free_channel("dma_p2p");
+  if (m_zone.hazards) m_zone.hazards->issued(verb("dma_p2p"), channel, move, synmask);
+  tell_issued("dma_p2p", channel, move, m_priority, synmask);
   charge(CycleClass::dma_issue, m_zone.costs.dma_issue);
   sync();
   if (row_syn) {
@@ -195,28 +214,23 @@ int Core::dma_p2p(const Move& move, bool row_syn, std::uint64_t synmask) {
   return channel;
 }
 
-int Core::raw_dma_p2p(const Move& move, int priority, int channel) {
+int Core::raw_dma_p2p(Move move, int priority, int channel) {
+  if (Interceptor* interceptor = m_zone.options.interceptor) {
+    interceptor->transfer(m_index, move);
+    interceptor->channel(m_index, channel);
+  }
   dma.check("raw_dma_p2p", move);
   dma.check_channel("raw_dma_p2p", channel);
   check_priority("raw_dma_p2p", priority);
+  if (HazardMonitor* hazards = m_zone.hazards.get()) {
+    const VerbCall call = verb("raw_dma_p2p");
+    if (!dma.idle(channel)) hazards->reused(call, channel, move);
+    hazards->issued(call, channel, move, 0);
+  }
+  tell_issued("raw_dma_p2p", channel, move, priority, 0);
   if (dma.busy(channel)) {
     sync();
-    if (dma.busy(channel)) {
-      m_zone.launch.findings.push_back(
-          {"channel-reused", m_index, now(),
-           fmt::format("core {} at cycle {} issues {} on channel {}, which still moves {}; dma_wait for it first",
-                       m_index, now(), move.str(), channel, dma.describe(channel))});
-      wait_for_channel(channel);
-      dma.retire(channel);
-    }
-  }
-  if (dma.unwaited(channel)) {
-    m_zone.launch.findings.push_back(
-        {"wait-never-made", m_index, now(),
-         fmt::format(
-             "core {} at cycle {} issues {} on channel {} without a wait for {}: its data may be read too early; "
-             "add dma_wait",
-             m_index, now(), move.str(), channel, dma.describe(channel))});
+    if (dma.busy(channel)) wait_for_channel(channel);
   }
   charge(CycleClass::dma_issue, m_zone.costs.dma_issue);
   sync();
@@ -224,7 +238,8 @@ int Core::raw_dma_p2p(const Move& move, int priority, int channel) {
   return channel;
 }
 
-int Core::dma_broadcast(const Move& move, int barrier_id) {
+int Core::dma_broadcast(Move move, int barrier_id) {
+  if (Interceptor* interceptor = m_zone.options.interceptor) interceptor->transfer(m_index, move);
   dma.check("dma_broadcast", move);
   const bool on_chip = move.destination.space == Space::sm || move.destination.space == Space::am;
   if (!on_chip || move.destination.core != m_index) {
@@ -235,6 +250,8 @@ int Core::dma_broadcast(const Move& move, int barrier_id) {
            fmt::format("barrier id {} does not exist; there are 0 to {}", barrier_id, k_barrier_ids - 1));
   }
   const int channel = dma.free_channel("dma_broadcast");
+  if (m_zone.hazards) m_zone.hazards->broadcast_joined(verb("dma_broadcast"));
+  tell_issued("dma_broadcast", channel, move, m_priority, 0);
   charge(CycleClass::dma_issue, m_zone.costs.dma_issue);
   sync();
   const BroadcastMeeting::Arrival arrival = {{m_index, channel}, barrier_id, m_priority, move.source, move.source_rows};
@@ -245,6 +262,14 @@ int Core::dma_broadcast(const Move& move, int barrier_id) {
   m_release_at = k_never;
   if (m_zone.broadcast.arrive(arrival, m_zone.launch.group_size)) {
     const auto arrivals = m_zone.broadcast.take();
+    if (HazardMonitor* hazards = m_zone.hazards.get()) {
+      std::vector<Move> moves;
+      for (const auto& participant : arrivals) {
+        moves.push_back(m_zone.cores[participant.ref.core]->dma.move(participant.ref.channel));
+      }
+      hazards->broadcast_starts(arrivals, moves);
+    }
+    if (Observer* observer = m_zone.options.observer) observer->met(m_zone.launch_cycle());
     DmaEngine::start_broadcast(m_zone, arrivals, m_zone.costs.rendezvous);
     for (const auto& participant : arrivals) m_zone.cores[participant.ref.core]->release_in(m_zone.costs.rendezvous);
   }
@@ -254,12 +279,24 @@ int Core::dma_broadcast(const Move& move, int barrier_id) {
 
 void Core::dma_wait(int channel) {
   dma.check_channel("dma_wait", channel);
+  if (Interceptor* interceptor = m_zone.options.interceptor) {
+    if (!interceptor->wait(m_index, channel, dma.idle(channel))) return;
+  }
   if (dma.busy(channel)) {
     sync();
     wait_for_channel(channel);
   }
-  dma.retire(channel);
+  retire(channel);
   charge(CycleClass::dma_wait, m_zone.costs.dma_wait);
+}
+
+/// The program knows that the channel's transfer is complete.
+void Core::retire(int channel) {
+  if (Observer* observer = m_zone.options.observer; observer != nullptr && !dma.idle(channel)) {
+    observer->known_complete({"", m_index, now(), m_from}, channel);
+  }
+  dma.retire(channel);
+  if (m_zone.hazards) m_zone.hazards->completed(m_index, channel);
 }
 
 void Core::wait_for_channel(int channel) {
@@ -271,7 +308,7 @@ bool Core::dma_query(int channel) {
   charge(CycleClass::scalar_assumed, m_zone.costs.verb);
   sync();
   if (dma.busy(channel)) return false;
-  dma.retire(channel);
+  retire(channel);
   return true;
 }
 
@@ -289,6 +326,8 @@ void Core::group_barrier(int id) {
   m_release_at = k_never;
   const int group_size = m_zone.launch.group_size;
   if (m_zone.barrier.arrive(id, group_size)) {
+    if (m_zone.hazards) m_zone.hazards->barrier();
+    if (Observer* observer = m_zone.options.observer) observer->met(m_zone.launch_cycle());
     for (int core = 0; core < group_size; ++core) m_zone.cores[core]->release_in(m_zone.costs.barrier);
   }
   block(Where::barrier, id, CycleClass::barrier, [&] { return now_cycles() >= m_release_at; });
@@ -297,13 +336,18 @@ void Core::group_barrier(int id) {
 // --- microkernels
 
 void Core::call(const Kernel& kernel, std::span<const Argument> arguments) {
+  if (Interceptor* interceptor = m_zone.options.interceptor) {
+    m_intercepted.assign(arguments.begin(), arguments.end());
+    interceptor->call(m_index, m_intercepted);
+    arguments = m_intercepted;
+  }
   KernelRecord& record = m_zone.memo.record(kernel);
   const isa::Program& program = record.program->program();
   check_arguments(program, arguments);
   ++m_report.kernel_calls;
   ++record.calls;
   const std::int64_t called = now();
-  charge(CycleClass::call, m_zone.costs.call);
+  account(CycleClass::call, m_zone.costs.call);
 
   RunResult replayed;  // only when the memo's result has to be changed
   const RunResult* result = nullptr;
@@ -319,7 +363,11 @@ void Core::call(const Kernel& kernel, std::span<const Argument> arguments) {
       result = &replayed;
     }
   }
-  charge(CycleClass::busy, result->cycles);
+  if (result->status == RunStatus::done && m_zone.hazards) watch(record, arguments, called);
+  if (Observer* observer = m_zone.options.observer) {
+    observer->call({"call", m_index, called, m_from}, kernel, arguments, m_zone.costs.call, result->cycles);
+  }
+  account(CycleClass::busy, result->cycles);
   m_report.packets += result->packets;
   m_report.instructions += result->instructions;
   for (int unit = 0; unit < isa::k_units; ++unit) m_report.units[unit] += result->units[unit];
@@ -329,6 +377,16 @@ void Core::call(const Kernel& kernel, std::span<const Argument> arguments) {
   fault.core = m_index;
   fault.message += fmt::format(" (call of '{}' at cycle {} of the launch)", program.name, called);
   throw ProgramFault{std::move(fault)};
+}
+
+void Core::watch(KernelRecord& record, std::span<const Argument> arguments, std::int64_t cycle) {
+  const VerbCall call{"call", m_from, m_index, cycle, m_report.kernel_calls};
+  std::string why;
+  if (const CallFootprint* footprint = m_zone.memo.footprint(record, m_counts, why)) {
+    m_zone.hazards->called(call, *footprint, arguments);
+  } else {
+    m_zone.hazards->not_covered(call, record.program->program(), why);
+  }
 }
 
 void Core::check_arguments(const isa::Program& program, std::span<const Argument> arguments) {

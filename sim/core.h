@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <systemc>
@@ -19,6 +20,7 @@
 #include "sim/core/executor.h"
 #include "sim/dma_engine.h"
 #include "sim/dsp.h"
+#include "sim/hazard.h"
 #include "sim/memory.h"
 
 namespace mtsim::sim {
@@ -48,10 +50,15 @@ class Core : public sc_core::sc_module {
   std::string whereabouts() const;
 
   // The verbs of Dsp.
+  /// Where the verb about to be called stands in the DSP program.
+  Core& at(const std::source_location& from) {
+    m_from = from;
+    return *this;
+  }
   Pointer allocate(Space space, std::int64_t bytes);
-  int dma_p2p(const Move& move, bool row_syn, std::uint64_t synmask);
-  int raw_dma_p2p(const Move& move, int priority, int channel);
-  int dma_broadcast(const Move& move, int barrier_id);
+  int dma_p2p(Move move, bool row_syn, std::uint64_t synmask);
+  int raw_dma_p2p(Move move, int priority, int channel);
+  int dma_broadcast(Move move, int barrier_id);
   void dma_wait(int channel);
   bool dma_query(int channel);
   void set_priority(int priority);
@@ -78,9 +85,15 @@ class Core : public sc_core::sc_module {
   template <class Ready>
   void block(Where where, int what, CycleClass cycle_class, Ready ready);
   void wait_for_channel(int channel);
+  void retire(int channel);
+  /// The verb being called, for the hazard monitor.
+  VerbCall verb(const char* name) const { return {name, m_from, m_index, now(), 0}; }
+  void account(CycleClass cycle_class, std::int64_t cycles);
+  void tell_issued(const char* name, int channel, const Move& move, int priority, std::uint64_t mask) const;
   void check_priority(const char* verb, int priority) const;
 
-  void check_arguments(const isa::Program& program, std::span<const Argument> arguments);  // fills m_counts
+  void check_arguments(const isa::Program& program, std::span<const Argument> arguments);     // fills m_counts
+  void watch(KernelRecord& record, std::span<const Argument> arguments, std::int64_t cycle);  // by the hazard monitor
   RunResult execute(const KernelRecord& record, std::span<const Argument> arguments);
   /// False when some access of the profiled call lies outside this core's memories or is misaligned; `fault` says
   /// which.
@@ -100,8 +113,10 @@ class Core : public sc_core::sc_module {
   int m_priority = 1;
   std::int64_t m_release_at = 0;
   Where m_where = Where::running;
-  int m_what = 0;                       // the barrier id or channel
-  std::int64_t m_since = 0;             // launch cycle
+  int m_what = 0;            // the barrier id or channel
+  std::int64_t m_since = 0;  // launch cycle
+  std::source_location m_from;
+  std::vector<Argument> m_intercepted;
   std::vector<std::uint64_t> m_counts;  // call arguments, 0 but for counts
 };
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "sim/core.h"
+#include "sim/observer.h"
 #include "sim/time.h"
 #include "sim/zone.h"
 
@@ -143,13 +144,17 @@ DmaEngine::Channel& DmaEngine::take(int index, const Move& move, int priority) {
   return channel;
 }
 
-void DmaEngine::add_work(Fabric::Transfer& transfer, Pointer pointer, const Rows& rows, bool is_write, int row_sharers,
-                         double factor) const {
+void DmaEngine::add_work(Fabric::Transfer& transfer, std::int64_t start_cycle, Pointer pointer, const Rows& rows,
+                         bool is_write, int row_sharers, double factor) const {
   switch (pointer.space) {
-    case Space::ddr:
-      transfer.ddr_cycles += factor * m_zone.memory_model->service_cycles({pointer.offset, rows.count, rows.bytes,
-                                                                           rows.pitch(), is_write, row_sharers});
+    case Space::ddr: {
+      const MemoryModel::Request request{pointer.offset, rows.count, rows.bytes, rows.pitch(), is_write, row_sharers};
+      transfer.ddr_cycles += factor * m_zone.memory_model->service_cycles(request);
+      if (Observer* observer = m_zone.options.observer) {
+        observer->dram_request(start_cycle - m_zone.launch.start, transfer.core, transfer.channel, request);
+      }
       break;
+    }
     case Space::gsm: transfer.gsm_bytes += factor * static_cast<double>(rows.total_bytes()); break;
     case Space::sm:
     case Space::am: transfer.ports |= bit(pointer.core); break;
@@ -164,14 +169,15 @@ void DmaEngine::start(Channel& channel, int row_sharers) {
   transfer.ddr_cycles = 0;
   transfer.gsm_bytes = 0;
   transfer.ports = bit(m_core.index());
-  add_work(transfer, move.source, move.source_rows, false, row_sharers, 1.0);
-  add_work(transfer, move.destination, move.destination_rows, true, row_sharers, 1.0);
+  const std::int64_t start_cycle = now_cycles() + m_zone.costs.dma_start;
+  add_work(transfer, start_cycle, move.source, move.source_rows, false, row_sharers, 1.0);
+  add_work(transfer, start_cycle, move.destination, move.destination_rows, true, row_sharers, 1.0);
 
   const auto from = static_cast<std::size_t>(move.source.space), to = static_cast<std::size_t>(move.destination.space);
   m_zone.launch.bytes.read[from][to] += bytes;
   m_zone.launch.bytes.written[from][to] += bytes;
   ++m_zone.launch.dma_transfers;
-  m_zone.fabric.submit(transfer, now_cycles() + m_zone.costs.dma_start);
+  m_zone.fabric.submit(transfer, start_cycle);
 }
 
 void DmaEngine::issue(int channel, const Move& move, int priority) { start(take(channel, move, priority), 1); }
@@ -179,7 +185,12 @@ void DmaEngine::issue(int channel, const Move& move, int priority) { start(take(
 void DmaEngine::issue_synchronised(int channel, const Move& move, int priority, std::uint64_t mask) {
   take(channel, move, priority).mask = mask;
   const int sharers = std::popcount(mask);
-  for (const ChannelRef& member : m_zone.row_sync.join(mask, {m_core.index(), channel})) {
+  const std::vector<ChannelRef> members = m_zone.row_sync.join(mask, {m_core.index(), channel});
+  if (m_zone.hazards && !members.empty()) m_zone.hazards->group_starts(members);
+  if (Observer* observer = m_zone.options.observer; observer != nullptr && !members.empty()) {
+    observer->group_met(members);
+  }
+  for (const ChannelRef& member : members) {
     DmaEngine& engine = m_zone.cores[member.core]->dma;
     Channel& ready = engine.m_channels[member.channel];
     ready.mask = 0;
@@ -203,7 +214,8 @@ void DmaEngine::start_broadcast(Zone& zone, const std::vector<BroadcastMeeting::
   transfer.ddr_cycles = 0;
   transfer.gsm_bytes = 0;
   transfer.ports = 0;
-  leader.add_work(transfer, source, channel.move.source_rows, false, 1, factor);
+  const std::int64_t start_cycle = now_cycles() + delay + zone.costs.dma_start;
+  leader.add_work(transfer, start_cycle, source, channel.move.source_rows, false, 1, factor);
   const auto from = static_cast<std::size_t>(source.space);
   for (const BroadcastMeeting::Arrival& arrival : arrivals) {
     const ChannelRef ref = arrival.ref;
@@ -215,7 +227,7 @@ void DmaEngine::start_broadcast(Zone& zone, const std::vector<BroadcastMeeting::
   }
   zone.launch.bytes.read[from][static_cast<std::size_t>(channel.move.destination.space)] += bytes;
   ++zone.launch.dma_transfers;
-  zone.fabric.submit(transfer, now_cycles() + delay + zone.costs.dma_start);
+  zone.fabric.submit(transfer, start_cycle);
 }
 
 void DmaEngine::transfer_done(Fabric::Transfer& transfer) {
@@ -231,6 +243,9 @@ void DmaEngine::deliver(int index) {
          move.destination, move.destination_rows);
   }
   channel.state = State::done;
+  if (Observer* observer = m_zone.options.observer) {
+    observer->moved(m_core.index(), index, m_zone.launch_cycle());
+  }
   m_core.channel_done(index);
 }
 
@@ -242,16 +257,6 @@ std::string DmaEngine::describe(int index) const {
     text += fmt::format(", row_syn mask {:#x} still without {}", channel.mask, m_zone.row_sync.missing(channel.mask));
   }
   return text;
-}
-
-void DmaEngine::report_unwaited() const {
-  for (int channel = 0; channel < channels(); ++channel) {
-    if (m_channels[channel].state == State::idle) continue;
-    m_zone.launch.findings.push_back({"wait-never-made", m_core.index(), m_core.now(),
-                                      fmt::format("core {} ended without a wait for channel {}: {}; add dma_wait "
-                                                  "before the data is used or the program ends",
-                                                  m_core.index(), channel, m_channels[channel].move.str())});
-  }
 }
 
 }  // namespace mtsim::sim

@@ -52,15 +52,13 @@ class DmaEngine : public Fabric::Listener {
 
   /// Issued and not complete.
   bool busy(int channel) const { return m_channels[channel].state == State::busy; }
-  /// Complete, and the program has not asked about it since.
-  bool unwaited(int channel) const { return m_channels[channel].state == State::done; }
+  /// Nothing issued that the program does not know to be complete.
+  bool idle(int channel) const { return m_channels[channel].state == State::idle; }
+  const Move& move(int channel) const { return m_channels[channel].move; }
   /// The program knows that the channel's transfer is complete: the channel is free again.
   void retire(int channel) { m_channels[channel].state = State::idle; }
   /// What a busy channel moves and what it waits for.
   std::string describe(int channel) const;
-  /// A finding for each channel issued and never waited for.
-  void report_unwaited() const;
-
   void transfer_done(Fabric::Transfer& transfer) override;
 
  private:
@@ -77,8 +75,8 @@ class DmaEngine : public Fabric::Listener {
 
   Channel& take(int channel, const Move& move, int priority);
   void check_side(const char* verb, const char* side, Pointer pointer, const Rows& rows) const;
-  void add_work(Fabric::Transfer& transfer, Pointer pointer, const Rows& rows, bool is_write, int row_sharers,
-                double factor) const;
+  void add_work(Fabric::Transfer& transfer, std::int64_t start_cycle, Pointer pointer, const Rows& rows, bool is_write,
+                int row_sharers, double factor) const;
   void start(Channel& channel, int row_sharers);
   void deliver(int channel);
 

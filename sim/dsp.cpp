@@ -10,32 +10,35 @@ int Dsp::thread_id() const { return m_core.index(); }
 int Dsp::group_size() const { return m_core.zone().launch.group_size; }
 const MachineConfig& Dsp::machine() const { return m_core.zone().machine; }
 
-Pointer Dsp::vector_malloc(std::int64_t bytes) { return m_core.allocate(Space::am, bytes); }
-Pointer Dsp::scalar_malloc(std::int64_t bytes) { return m_core.allocate(Space::sm, bytes); }
+Pointer Dsp::vector_malloc(std::int64_t bytes, Source from) { return m_core.at(from).allocate(Space::am, bytes); }
+Pointer Dsp::scalar_malloc(std::int64_t bytes, Source from) { return m_core.at(from).allocate(Space::sm, bytes); }
 
 int Dsp::dma_p2p(Pointer source, Rows source_rows, Pointer destination, Rows destination_rows, bool row_syn,
-                 std::uint64_t synmask) {
-  return m_core.dma_p2p({source, source_rows, destination, destination_rows}, row_syn, synmask);
+                 std::uint64_t synmask, Source from) {
+  return m_core.at(from).dma_p2p({source, source_rows, destination, destination_rows}, row_syn, synmask);
 }
 
 int Dsp::raw_dma_p2p(Pointer source, Rows source_rows, Pointer destination, Rows destination_rows, int priority,
-                     int channel) {
-  return m_core.raw_dma_p2p({source, source_rows, destination, destination_rows}, priority, channel);
+                     int channel, Source from) {
+  return m_core.at(from).raw_dma_p2p({source, source_rows, destination, destination_rows}, priority, channel);
 }
 
-int Dsp::dma_broadcast(Pointer source, Rows source_rows, Pointer destination, Rows destination_rows, int barrier_id) {
-  return m_core.dma_broadcast({source, source_rows, destination, destination_rows}, barrier_id);
+int Dsp::dma_broadcast(Pointer source, Rows source_rows, Pointer destination, Rows destination_rows, int barrier_id,
+                       Source from) {
+  return m_core.at(from).dma_broadcast({source, source_rows, destination, destination_rows}, barrier_id);
 }
 
-void Dsp::dma_wait(int channel) { m_core.dma_wait(channel); }
-bool Dsp::dma_query(int channel) { return m_core.dma_query(channel); }
+void Dsp::dma_wait(int channel, Source from) { m_core.at(from).dma_wait(channel); }
+bool Dsp::dma_query(int channel, Source from) { return m_core.at(from).dma_query(channel); }
 void Dsp::set_priority(int priority) { m_core.set_priority(priority); }
-void Dsp::group_barrier(int id) { m_core.group_barrier(id); }
+void Dsp::group_barrier(int id, Source from) { m_core.at(from).group_barrier(id); }
 
-void Dsp::call(const Kernel& kernel, std::initializer_list<Argument> arguments) {
-  m_core.call(kernel, {arguments.begin(), arguments.size()});
+void Dsp::call(const Kernel& kernel, std::initializer_list<Argument> arguments, Source from) {
+  m_core.at(from).call(kernel, {arguments.begin(), arguments.size()});
 }
-void Dsp::call(const Kernel& kernel, std::span<const Argument> arguments) { m_core.call(kernel, arguments); }
+void Dsp::call(const Kernel& kernel, std::span<const Argument> arguments, Source from) {
+  m_core.at(from).call(kernel, arguments);
+}
 
 void Dsp::scalar_work(std::int64_t cycles) {
   if (cycles < 0) m_core.refuse("scalar_work", std::to_string(cycles) + " cycles is negative");

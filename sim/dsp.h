@@ -9,6 +9,7 @@
 //     dsp.call(kernel, {buffer, 1024});
 //   });
 //
+// Verbs know the line they are called from (`from`), for the findings: leave the argument out.
 // Every verb costs simulated time (machine file, section core). DSP programs never branch on simulated memory.
 // Call no verb from a destructor: it would run, and could throw, while an aborted launch unwinds the program.
 #pragma once
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,6 +51,7 @@ class Core;
 
 class Dsp {
  public:
+  using Source = std::source_location;
   explicit Dsp(Core& core) : m_core(core) {}
 
   // Identity.
@@ -58,34 +61,35 @@ class Dsp {
 
   // On-chip memory of this core, freed when the launch ends; 256-byte aligned.
   // Throws SimError when it does not fit: asked, free, size.
-  Pointer vector_malloc(std::int64_t bytes);  // AM
-  Pointer scalar_malloc(std::int64_t bytes);  // SM
+  Pointer vector_malloc(std::int64_t bytes, Source from = Source::current());  // AM
+  Pointer scalar_malloc(std::int64_t bytes, Source from = Source::current());  // SM
 
   /// 2-D copy between any two memories except AM<->SM of one core. Totals of both sides agree. Returns the logical
   /// channel, to be waited for. `row_syn`: the cores of `synmask` wait for each other and row i of all costs one row
   /// cost; without it `synmask` is 0.
   int dma_p2p(Pointer source, Rows source_rows, Pointer destination, Rows destination_rows, bool row_syn = false,
-              std::uint64_t synmask = 0);
-  /// As dma_p2p on a channel and with a priority of the caller's choice (0 = highest; default 1). A channel still in
-  /// use is a finding: "channel-reused" (and this blocks) while it moves, "wait-never-made" when it is done.
+              std::uint64_t synmask = 0, Source from = Source::current());
+  /// As dma_p2p on a channel and with a priority of the caller's choice (0 = highest; default 1). A channel whose
+  /// transfer was not waited for is a finding, "channel-reused"; while it still moves this blocks.
   int raw_dma_p2p(Pointer source, Rows source_rows, Pointer destination, Rows destination_rows, int priority,
-                  int channel);
+                  int channel, Source from = Source::current());
   /// Every core of the launch calls it with the same source and barrier id and its own destination. The source is read
   /// once. Blocks until rendezvous_us after the last core called it; then the bytes move until dma_wait.
-  int dma_broadcast(Pointer source, Rows source_rows, Pointer destination, Rows destination_rows, int barrier_id);
+  int dma_broadcast(Pointer source, Rows source_rows, Pointer destination, Rows destination_rows, int barrier_id,
+                    Source from = Source::current());
   /// Blocks until the transfer of `channel` is done. Waiting for an idle channel returns at once.
-  void dma_wait(int channel);
+  void dma_wait(int channel, Source from = Source::current());
   /// True when no transfer is in flight on `channel`. A true answer frees the channel as a wait does: who polls needs
   /// no dma_wait.
-  bool dma_query(int channel);
+  bool dma_query(int channel, Source from = Source::current());
   void set_priority(int priority);  // of later dma_p2p and dma_broadcast calls
 
   /// Blocks until every core of the launch is at the barrier `id`.
-  void group_barrier(int id);
+  void group_barrier(int id, Source from = Source::current());
 
   /// Runs a microkernel: call_cycles for the jump, then its packets. One argument per .param.
-  void call(const Kernel& kernel, std::initializer_list<Argument> arguments);
-  void call(const Kernel& kernel, std::span<const Argument> arguments);
+  void call(const Kernel& kernel, std::initializer_list<Argument> arguments, Source from = Source::current());
+  void call(const Kernel& kernel, std::span<const Argument> arguments, Source from = Source::current());
 
   /// Charges the DSP program's own scalar work (loop control, address arithmetic) as scalar_assumed.
   void scalar_work(std::int64_t cycles);

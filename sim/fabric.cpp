@@ -74,6 +74,7 @@ void Fabric::update() {
   while (changed) {
     share(now);
     changed = finish_due(now);  // nothing left but rounding
+    if (!changed && on_shares) on_shares(now, m_capacity[k_ddr] - m_free[k_ddr], m_capacity[k_gsm] - m_free[k_gsm]);
   }
   schedule(now);
 }

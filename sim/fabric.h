@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <systemc>
 #include <vector>
 
@@ -65,6 +66,8 @@ class Fabric : public sc_core::sc_module {
   void submit(Transfer& transfer, std::int64_t start_cycle);
   /// Forgets everything in flight (an aborted launch).
   void drop_all();
+  /// Called with each new set of shares: the present cycle, the fraction of the DDR in use, bytes a cycle of the GSM.
+  std::function<void(std::int64_t, double, double)> on_shares;
 
  private:
   static constexpr int k_ddr = 0, k_gsm = 1, k_ports = 2, k_resources = k_ports + k_max_cores;

@@ -10,6 +10,8 @@
 namespace mtsim::sim {
 namespace {
 
+constexpr std::int64_t k_longest_followed_cycles = std::int64_t{1} << 21;  // every value of the call is kept meanwhile
+
 /// Programs that compare equal here behave alike: instructions, latencies, what the caller passes, and the entries.
 std::string identity(const isa::Program& program, const isa::Pipeline& pipeline) {
   std::string key = fmt::format("{:016x} {}", program.fingerprint(), pipeline.str());
@@ -18,6 +20,13 @@ std::string identity(const isa::Program& program, const isa::Pipeline& pipeline)
   }
   for (const auto& [label, packet] : program.labels) key += fmt::format(";{}@{}", label, packet);
   return key;
+}
+
+bool equal(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) {
+  if (a.size() != b.size()) return false;
+  std::uint64_t differ = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) differ |= a[i] ^ b[i];
+  return differ == 0;
 }
 
 std::uint64_t hash(std::span<const std::uint64_t> values) {
@@ -87,15 +96,19 @@ std::vector<KernelCalls> KernelMemo::calls() const {
   return calls;
 }
 
-const KernelProfile& KernelMemo::profile(KernelRecord& record, std::span<const std::uint64_t> arguments,
-                                         std::int64_t max_cycles, bool use_memo) {
+const std::string& KernelMemo::not_static(KernelRecord& record) {
   if (!record.not_static) {
     const isa::Program& program = record.program->program();
     std::string why;
     const bool is_static = isa::timing_is_static(program, &why) && isa::footprint_is_static(program, &why);
     record.not_static = is_static ? "" : why;
   }
-  if (!record.not_static->empty()) {
+  return *record.not_static;
+}
+
+const KernelProfile& KernelMemo::profile(KernelRecord& record, std::span<const std::uint64_t> arguments,
+                                         std::int64_t max_cycles, bool use_memo) {
+  if (!not_static(record).empty()) {
     throw SimError(fmt::format(
         "call: '{}' cannot run in timing depth, its cycles or addresses depend on data: {}; use functional depth",
         record.program->program().name, *record.not_static));
@@ -108,10 +121,15 @@ const KernelProfile& KernelMemo::profile(KernelRecord& record, std::span<const s
   };
   if (!use_memo) return m_fresh = work_out();
 
+  const auto same = [&](const KernelRecord::Profiled& p) {
+    return p.profile.result.cycles <= max_cycles && equal(arguments, p.arguments);
+  };
+  if (record.last_profiled != nullptr && same(*record.last_profiled)) return record.last_profiled->profile;
   auto& bucket = record.profiles[hash(arguments)];
   for (const auto& known : bucket) {
-    if (!std::equal(arguments.begin(), arguments.end(), known->arguments.begin(), known->arguments.end())) continue;
+    if (!equal(arguments, known->arguments)) continue;
     if (known->profile.result.cycles > max_cycles) return m_fresh = work_out();  // the limit was higher then
+    record.last_profiled = known.get();
     return known->profile;
   }
   const std::string key = profile_key(record.program->program(), m_pipeline, record.entry, arguments);
@@ -127,6 +145,50 @@ const KernelProfile& KernelMemo::profile(KernelRecord& record, std::span<const s
   learnt->profile = *kept;
   bucket.push_back(std::move(learnt));
   return bucket.back()->profile;
+}
+
+CallFootprint::CallFootprint(const DecodedProgram& decoded, std::string at_entry, std::vector<std::uint64_t> counts,
+                             const CallTrace& call)
+    : program(&decoded), entry(std::move(at_entry)), arguments(std::move(counts)), pointers(footprint(decoded, call)) {}
+
+const CallFootprint::Ranges& CallFootprint::undefined_results(const Ranges& undefined) const {
+  std::vector<std::int64_t> key;
+  for (const auto& ranges : undefined) {
+    key.push_back(static_cast<std::int64_t>(ranges.size()));
+    for (const ByteRange& bytes : ranges) key.insert(key.end(), {bytes.first, bytes.end});
+  }
+  const auto [known, is_new] = m_results.try_emplace(std::move(key));
+  if (is_new) {
+    RunOptions options;
+    options.entry = entry;
+    known->second = propagate(*program, trace(*program, arguments, options), undefined);
+  }
+  return known->second;
+}
+
+const CallFootprint* KernelMemo::footprint(KernelRecord& record, std::span<const std::uint64_t> arguments,
+                                           std::string& why) {
+  if (record.last_footprint != nullptr && equal(arguments, record.last_footprint->arguments)) {
+    return record.last_footprint;
+  }
+  if (why = not_static(record); !why.empty()) return nullptr;
+  std::vector<std::uint64_t> counts(arguments.begin(), arguments.end());
+  const auto [place, is_new] = record.footprints.try_emplace(counts);
+  auto& known = place->second;
+  if (is_new) {
+    RunOptions options;
+    options.entry = record.entry;
+    options.max_cycles = k_longest_followed_cycles;
+    const CallTrace call = trace(*record.program, arguments, options);
+    if (call.profile.result.status == RunStatus::done) {
+      known = std::make_unique<CallFootprint>(*record.program, record.entry, std::move(counts), call);
+    }
+  }
+  if (!known) {
+    why = fmt::format("the call takes more than {} cycles or faults", k_longest_followed_cycles);
+    return nullptr;
+  }
+  return record.last_footprint = known.get();
 }
 
 }  // namespace mtsim::sim

@@ -15,10 +15,30 @@
 #include "isa/program.h"
 #include "sim/accounting.h"
 #include "sim/core/executor.h"
+#include "sim/core/footprint.h"
 #include "sim/dsp.h"
 #include "sim/memo_file.h"
 
 namespace mtsim::sim {
+
+/// Which bytes the calls of one kernel with the same counts touch.
+class CallFootprint {
+ public:
+  CallFootprint(const DecodedProgram& decoded, std::string at_entry, std::vector<std::uint64_t> counts,
+                const CallTrace& trace);
+
+  const DecodedProgram* program;
+  std::string entry;
+  std::vector<std::uint64_t> arguments;    // 0 but for counts
+  std::vector<PointerFootprint> pointers;  // one per .param
+
+  /// propagate(), worked out once per input.
+  using Ranges = std::vector<std::vector<ByteRange>>;
+  const Ranges& undefined_results(const Ranges& undefined) const;
+
+ private:
+  mutable std::map<std::vector<std::int64_t>, Ranges> m_results;
+};
 
 /// What is known of one kernel (program and entry).
 struct KernelRecord {
@@ -33,6 +53,9 @@ struct KernelRecord {
     KernelProfile profile;
   };
   std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Profiled>>> profiles;  // by hash of the arguments
+  const Profiled* last_profiled = nullptr;                                             // most calls repeat the counts
+  std::map<std::vector<std::uint64_t>, std::unique_ptr<CallFootprint>> footprints;     // by arguments
+  const CallFootprint* last_footprint = nullptr;
 };
 
 class KernelMemo {
@@ -61,7 +84,13 @@ class KernelMemo {
   const KernelProfile& profile(KernelRecord& record, std::span<const std::uint64_t> arguments, std::int64_t max_cycles,
                                bool use_memo);
 
+  /// As profile(), in either depth; never from a file. nullptr with the reason when it depends on data or the call is
+  /// too long to be followed. Valid until set_latencies.
+  const CallFootprint* footprint(KernelRecord& record, std::span<const std::uint64_t> arguments, std::string& why);
+
  private:
+  const std::string& not_static(KernelRecord& record);
+
   isa::Pipeline m_pipeline;
   std::map<std::string, std::unique_ptr<DecodedProgram>> m_programs;
   std::vector<std::unique_ptr<KernelRecord>> m_records;

@@ -24,12 +24,19 @@ mtsim_library(sim
   dma_engine.cpp
   dsp.cpp
   fabric.cpp
+  hazard.cpp
+  hazard_report.cpp
+  hazard_values.cpp
   memo.cpp
   memo_file.cpp
   memory.cpp
   memory_model.cpp
+  never_written.cpp
   pointer.cpp
   rendezvous.cpp
+  source.cpp
+  suppression.cpp
+  trace.cpp
   zone.cpp)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)

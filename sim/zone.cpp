@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "sim/core.h"
+#include "sim/observer.h"
 #include "sim/time.h"
 
 namespace mtsim::sim {
@@ -28,6 +29,8 @@ Zone::Zone(const MachineConfig& machine_config, const ClusterOptions& cluster_op
       gsm("gsm", Space::gsm, -1, machine_config.cluster.gsm_bytes),
       ddr("ddr", Space::ddr, -1, machine_config.ddr.bytes) {
   fabric.configure(machine);
+  observe_fabric();
+  if (options.hazards) hazards = std::make_unique<HazardMonitor>(static_cast<int>(machine.cluster.cores));
   for (int core = 0; core < machine.cluster.cores; ++core) {
     cores.push_back(std::make_unique<Core>(fmt::format("core{}", core).c_str(), *this, core));
   }
@@ -53,13 +56,25 @@ void Zone::configure(const MachineConfig& machine_config, const ClusterOptions& 
   machine = machine_config;
   options = cluster_options;
   costs = Costs(machine);
+  hazards.reset();
+  if (options.hazards) hazards = std::make_unique<HazardMonitor>(static_cast<int>(machine.cluster.cores));
   memo.set_latencies(machine.pipeline);
   fabric.configure(machine);
+  observe_fabric();
+}
+
+void Zone::observe_fabric() {
+  fabric.on_shares = nullptr;
+  if (options.observer == nullptr) return;
+  fabric.on_shares = [this](std::int64_t cycle, double ddr_busy, double gsm_bytes) {
+    options.observer->rates(cycle - launch.start, ddr_busy, gsm_bytes);
+  };
 }
 
 void Zone::clear_memories() {
   gsm.clear();
   ddr.clear();
+  if (hazards) hazards->forget_memories();
   for (auto& core : cores) {
     core->sm.clear();
     core->am.clear();

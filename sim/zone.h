@@ -14,6 +14,7 @@
 #include "sim/config/machine.h"
 #include "sim/core/executor.h"
 #include "sim/fabric.h"
+#include "sim/hazard.h"
 #include "sim/memo.h"
 #include "sim/memory.h"
 #include "sim/memory_model.h"
@@ -38,7 +39,6 @@ struct LaunchState {
   std::optional<Fault> fault;
   std::exception_ptr error;
   PathBytes bytes;
-  std::vector<Finding> findings;
   std::int64_t dma_transfers = 0;
 };
 
@@ -61,6 +61,7 @@ struct Zone {
   BroadcastMeeting broadcast;
   RowSync row_sync;
   LaunchState launch;
+  std::unique_ptr<HazardMonitor> hazards;  // absent when switched off
 
   bool functional() const { return options.depth == Depth::functional; }
   /// The memory a pointer points into; throws SimError for a core the cluster does not have.
@@ -70,6 +71,7 @@ struct Zone {
 
   /// Another machine of the same shape.
   void configure(const MachineConfig& machine_config, const ClusterOptions& cluster_options);
+  void observe_fabric();
   void clear_memories();
   /// Stops all cores: their verbs unwind. The first failure of a launch is the one reported.
   void abort();

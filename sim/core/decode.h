@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/core/executor.h"
+#include "sim/core/trace.h"
 
 namespace mtsim::sim {
 
@@ -72,6 +73,7 @@ struct CoreMemorySpan {
 struct AccessLog {
   static constexpr int k_pointer_shift = 40;  // pointer i lies at (i + 1) << 40
   std::vector<KernelProfile::PointerExtent> pointers;
+  CallTrace* trace = nullptr;  // if set: every issue and access
 };
 
 struct Context {

@@ -14,6 +14,10 @@ namespace {
 constexpr std::uint64_t k_half_window = std::uint64_t{1} << (AccessLog::k_pointer_shift - 1);
 
 #define MTSIM_LEAVE_HOST_CODE static_cast<void>(0)
+#define MTSIM_PACKET_ISSUED(context, packet)                                                        \
+  if (CallTrace* kept = (context).log->trace) {                                                     \
+    kept->issues.push_back({static_cast<int>(packet), static_cast<std::int64_t>((context).cycle)}); \
+  }
 #include "sim/core/handlers_scalar.inc"
 
 struct RunNothing {
@@ -52,6 +56,10 @@ struct RunAccess {
     // The symbolic base is aligned to everything; what the offset lacks, a real base would have to lack too.
     pointer.alignment = std::max<i64>(pointer.alignment, op.alignment);
     if ((static_cast<u64>(offset) & (op.alignment - 1u)) != 0) raise(context, op, FaultKind::alignment, address);
+    if (CallTrace* kept = context.log->trace) {
+      kept->accesses.push_back({static_cast<std::uint32_t>(kept->issues.size()), op.instruction,
+                                static_cast<std::uint16_t>(index - 1), offset});
+    }
   }
 };
 template <>
@@ -73,16 +81,15 @@ struct Run<Format::SSM> : RunAccess<true> {};
 
 #include "sim/core/loop.inc"
 
-}  // namespace
-
-KernelProfile profile(const DecodedProgram& program, std::span<const std::uint64_t> arguments,
-                      const RunOptions& options) {
+KernelProfile run_symbolically(const DecodedProgram& program, std::span<const std::uint64_t> arguments,
+                               const RunOptions& options, CallTrace* kept) {
   const auto& parameters = program.program().parameters;
   if (arguments.size() != parameters.size()) {
     throw std::invalid_argument(fmt::format("{} takes {} arguments (.param), got {}", program.program().name,
                                             parameters.size(), arguments.size()));
   }
   AccessLog log;
+  log.trace = kept;
   log.pointers.resize(parameters.size());
   auto context = std::make_unique<Context>();
   RingStorage ring;
@@ -98,6 +105,19 @@ KernelProfile profile(const DecodedProgram& program, std::span<const std::uint64
   result.result = interpret(*context, &loop, program.impl(), options);
   result.pointers = std::move(log.pointers);
   return result;
+}
+
+}  // namespace
+
+KernelProfile profile(const DecodedProgram& program, std::span<const std::uint64_t> arguments,
+                      const RunOptions& options) {
+  return run_symbolically(program, arguments, options, nullptr);
+}
+
+CallTrace trace(const DecodedProgram& program, std::span<const std::uint64_t> arguments, const RunOptions& options) {
+  CallTrace kept;
+  kept.profile = run_symbolically(program, arguments, options, &kept);
+  return kept;
 }
 
 }  // namespace mtsim::sim

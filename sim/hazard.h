@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds the races of a DSP program: accesses to one byte, one of them a write, that no wait, broadcast, barrier or
+// row_syn puts in order; and bytes used that nobody wrote. docs/architecture.md has the rules.
+//
+// The verdict rests on the order the program asks for, never on when something happened: it is the same on a machine
+// whose DMA is ten times faster. Accesses of one core are compared with its own transfers in flight as they come, in
+// program order. Accesses of different cores are compared at the next barrier, broadcast or the launch's end, by vector
+// clocks: each core counts the points where it released its past to others, and knows of each other core up to which
+// of those it has seen.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <source_location>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/accounting.h"
+#include "sim/core/footprint.h"
+#include "sim/dma_engine.h"
+#include "sim/dsp.h"
+#include "sim/memo.h"
+#include "sim/never_written.h"
+
+namespace mtsim::sim {
+
+/// A verb of a DSP program as it is called.
+struct VerbCall {
+  const char* verb = "";
+  std::source_location where;
+  int core = 0;
+  std::int64_t cycle = 0;      // only for messages
+  std::int64_t iteration = 0;  // the n-th such call of the core; 0: the monitor counts by source line
+};
+
+class HazardMonitor {
+ public:
+  explicit HazardMonitor(int cores);
+
+  // The host. What it allocates holds no value until it, a transfer or a kernel writes it; all else counts as written.
+  void forget_memories();
+  void host_allocated(const char* verb, Pointer pointer, std::int64_t bytes);
+  void host_wrote(Pointer pointer, std::int64_t bytes);
+
+  // A launch: the verbs of each core in program order.
+  void start(int group_size);
+  void allocated(const VerbCall& call, Pointer pointer, std::int64_t bytes);
+  /// The channel was taken. `mask`: the cores of a row_syn group, 0 for none.
+  void issued(const VerbCall& call, int channel, const Move& move, std::uint64_t mask);
+  /// The last core of a row_syn group issued: its transfers start.
+  void group_starts(const std::vector<ChannelRef>& members);
+  /// A core is in dma_broadcast; when the last one is, broadcast_starts with all of them.
+  void broadcast_joined(const VerbCall& call) { m_cores[call.core].joined = event(call); }
+  void broadcast_starts(const std::vector<BroadcastMeeting::Arrival>& arrivals, std::span<const Move> moves);
+  /// The program knows by a wait or query that the channel's transfer is complete.
+  void completed(int core, int channel);
+  /// Another transfer took the channel before that.
+  void reused(const VerbCall& call, int channel, const Move& move);
+  void barrier() { meet(); }
+  /// `footprint`: one per .param; kept by the caller as long as the launch.
+  void called(const VerbCall& call, const CallFootprint& footprint, std::span<const Argument> arguments);
+  /// A call that cannot be followed: a note, and its core's SM and AM count as written from then on.
+  void not_covered(const VerbCall& call, const isa::Program& program, const std::string& why);
+  /// The core's program ended; its transfers without a wait are findings.
+  void ended(const VerbCall& call);
+
+  struct Verdict {
+    std::vector<Finding> findings, notes;  // by kind, then source
+  };
+  /// The launch ended, by a fault or error too.
+  Verdict finish();
+
+ private:
+  /// For each core, up to which of its releases the owner has seen. Shared by all who have the same; kept until the
+  /// cores meet.
+  using Clock = const std::vector<std::uint32_t>*;
+
+  /// An access in a form that messages are made of.
+  struct Event {
+    const char* verb = "";
+    const isa::Program* program = nullptr;  // of a call
+    std::source_location where;
+    int core = 0;
+    int channel = -1;
+    std::int64_t iteration = 0;
+    std::int64_t cycle = 0;
+  };
+  struct Transfer;
+  struct Side {  // of a transfer
+    Transfer* transfer = nullptr;
+    int memory = 0;
+    Block block;
+    bool write = false;
+  };
+  struct Transfer {
+    Event event;
+    std::array<Side, 2> sides;  // source, destination
+    Clock start = nullptr;      // what has surely happened when it starts
+    bool reads = true;          // of a broadcast only one transfer stands for the read
+    bool waits_for_group = false;
+    bool compared = false;  // with all that came before the last meeting
+    bool done = false;
+    std::uint32_t done_at = 0;  // release count of its core when the program knew
+    /// Of a broadcast: who has waited for it, and when. One of them suffices to know that the source was read.
+    std::shared_ptr<std::vector<std::pair<int, std::uint32_t>>> received;
+  };
+  /// By kernels: one parameter at one place, in one section of a core.
+  struct Touched {
+    const PointerFootprint* footprint = nullptr;
+    const isa::Program* program = nullptr;
+    std::source_location where;
+    std::int64_t offset = 0;
+    std::int32_t memory = 0;
+    std::uint32_t iteration = 0;
+  };
+  /// What a core does between two of its releases and acquires.
+  struct Section {
+    std::size_t first = 0;  // of its Touched
+    std::uint32_t released = 0;
+    Clock clock = nullptr;
+  };
+  /// What was found out about one parameter of a kernel at one place; holds while the core's version stays.
+  struct Checked {
+    const PointerFootprint* footprint = nullptr;
+    std::uint32_t offset = 0;
+    std::uint32_t version : 31 = 0;
+    std::uint32_t undefined : 1 = 0;  // some live read byte holds no value
+  };
+  struct Counter {
+    const char* file = nullptr;
+    std::uint_least32_t line = 0, column = 0;
+    std::int64_t count = 0;
+  };
+  static constexpr std::size_t k_checked = 64;  // few enough to stay in the host's caches
+  struct Core {
+    std::uint32_t released = 0;
+    std::uint32_t version = 1;  // changes when Checked may no longer hold
+    Clock clock = nullptr;
+    std::array<std::vector<Side>, k_spaces> busy;  // sides of transfers not known to be complete, by space
+    std::array<Checked, k_checked> checked;
+    std::vector<Transfer*> channels;
+    std::vector<Counter> counters;
+    std::vector<Touched> touched;  // since the last meeting
+    std::vector<Section> sections;
+    Event joined;  // the broadcast it is in
+  };
+  struct Allocation {
+    std::int64_t first = 0, end = 0;
+    int cause = 0;
+  };
+  /// Why bytes hold no value: allocated there, or moved or computed from bytes that held none.
+  struct Cause {
+    Event event;
+    int from = -1;  // -1: an allocation
+    int memory = 0;
+    Block block;  // what was read; the allocation
+  };
+  struct MemoryState {
+    NeverWritten never_written;
+    std::vector<Allocation> allocations;
+  };
+  struct Raised {
+    Severity severity = Severity::finding;
+    std::string kind;
+    Event first, second;
+    Side first_bytes, second_bytes;  // transfer unused
+    std::int64_t at = 0;             // first byte of the overlap
+    int cause = -1;                  // of never-written
+    std::string why;                 // of not-covered
+    std::int64_t count = 0;
+    std::set<int> cores;
+  };
+  using Key = std::tuple<std::string, std::string, std::string, int>;  // kind, places, space
+
+  // hazard.cpp: order
+  int memory_of(Pointer pointer) const;
+  int owner(int memory) const { return memory < 2 * m_core_count ? memory / 2 : -1; }
+  Space space(int memory) const;
+  Counter& counter(const VerbCall& call);
+  Event event(const VerbCall& call, std::int64_t iteration) const;
+  Event event(const VerbCall& call) { return event(call, ++counter(call).count); }
+  Transfer& take(const Event& event, const Move& move);
+  void new_section(Core& core);
+  Clock keep(std::vector<std::uint32_t> clock) { return &m_clocks.emplace_back(std::move(clock)); }
+  void meet();
+  void settle();
+  void compare_shared(std::vector<Side>& sides);
+  void compare_foreign(int memory, const std::vector<Side>& foreign);
+  void compare_call(int core, const Touched& touched, const Side& side);
+  void compare_pair(const Side& a, const Side& b);
+  bool known_complete(const Side& side, Clock clock) const;
+  void check_against_own(Core& core, const Event& event, int memory, const Block& block, bool write, bool dead);
+  void check_parameter(Core& core, const Event& event, int memory, const PointerFootprint& footprint,
+                       std::int64_t offset);
+
+  // hazard_values.cpp: bytes that hold no value
+  void cause_of_allocation(const Event& event, int memory, const Block& block);
+  int cause_after(const Event& event, int from, int memory, const Block& block);
+  void move_values(const Transfer& transfer);
+  void values_of_call(Core& core, const Event& event, const CallFootprint& footprint,
+                      std::span<const Argument> arguments);
+  void raise_never_written(const Event& event, int memory, const Block& block, std::int64_t at, int cause);
+  void end_values();
+  bool contested(const Raised& raised) const;
+
+  // hazard_report.cpp
+  void raise(Severity severity, std::string_view kind, const Event& first, const Side& first_bytes, const Event& second,
+             const Side& second_bytes, std::int64_t at);
+  void raise(Raised raised);
+  std::string buffer_text(int memory, const Block& block) const;
+  FindingEnd end_of(const Event& event, const Side* bytes) const;
+  Finding finding_of(const Raised& raised) const;
+
+  int m_core_count;
+  int m_group_size = 0;
+  std::vector<Core> m_cores;
+  std::vector<MemoryState> m_memories;  // SM and AM of each core, GSM, DDR
+  std::deque<Transfer> m_pool;
+  std::vector<Transfer*> m_free;
+  std::vector<Transfer*> m_live;  // issued since the last meeting, or before it and not complete
+  int m_groups_waiting = 0;       // row_syn transfers whose group is not complete
+  std::deque<std::vector<std::uint32_t>> m_clocks;
+  std::vector<std::uint32_t> m_nothing_known;
+  std::vector<Side> m_gsm_sides, m_ddr_sides;  // of settle(), kept for their storage
+  std::vector<Cause> m_causes;
+  std::map<std::tuple<const char*, std::uint_least32_t, int, int>, int> m_cause_index;
+  std::map<Key, Raised> m_raised;
+  std::set<std::tuple<int, const char*, std::uint_least32_t>> m_contested;  // reads some other core's write races with
+};
+
+}  // namespace mtsim::sim
