@@ -17,6 +17,7 @@ Kernels load_kernels(sim::Cluster& cluster, const GemmPlan& plan) {
   };
   Kernels kernels;
   kernels.zero_am = load("zero_am");
+  if (const auto layout = rope_layout(plan)) kernels.rope.emplace(cluster, *layout);
   if (plan.weights == GemmWeights::out_in) {
     kernels.zero_x_pad = kernels.zero_w_pad = load("zero_am_column");
     kernels.accumulate = load("gemm_dot_1x32", "", {{"F16", plan.dtype == DType::f16 ? 1 : 0}});
@@ -97,6 +98,11 @@ void CoreProgram::narrow_strip(const CoreTile& tile, const NarrowTile& narrow, s
 }
 
 }  // namespace gemm
+
+std::vector<float> gemm_frequencies(const GemmPlan& plan, std::span<const float> inv_freq) {
+  const auto layout = gemm::rope_layout(plan);
+  return layout ? layout->frequencies(inv_freq) : std::vector<float>{};
+}
 
 sim::DspProgram gemm_program(sim::Cluster& cluster, const GemmPlan& plan, const GemmOperands& operands) {
   const gemm::Kernels kernels = gemm::load_kernels(cluster, plan);

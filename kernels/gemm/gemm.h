@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/dtype.h"
+#include "kernels/gemm/gemm_epilogue.h"
 #include "kernels/library.h"
 #include "sim/cluster.h"
 #include "sim/config/machine.h"
@@ -44,6 +47,7 @@ struct GemmChoice {
   GemmVariant variant = GemmVariant::best;
   GemmSums sums = GemmSums::promoted;
   GemmWeights weights = GemmWeights::in_out;
+  GemmEpilogue epilogue = {};
 };
 
 /// Block sizes in elements. The defaults are the paper's for FP32; for FP16, of which it prints none, those that are
@@ -70,13 +74,15 @@ struct GemmPlan {  // what a call will do: resolved dataflow and tiles, and the 
   GemmSums sums = GemmSums::f32;
   GemmWeights weights = GemmWeights::in_out;
   GemmTiles tiles;
+  GemmEpilogue epilogue = {};
   std::int64_t m2 = 0;           // rows of one core in SM/AM
   std::int64_t y_buffers = 0;    // tiles of Y2 in AM that hold sums
   std::int64_t y_transfers = 0;  // tiles of Y2 in AM that hold FP16 on its way from or to DDR; none: the sums move
   bool y_stays = false;          // all Y2 of a block of rows stay in AM until they are complete
   std::int64_t sm_bytes = 0, am_bytes = 0, gsm_bytes = 0;
-  std::int64_t x_bytes = 0;        // of that for X: in SM, in AM where W is [n, k]
-  std::int64_t scratch_bytes = 0;  // DDR: FP32 sums between k-blocks
+  std::int64_t epilogue_rows = 0, epilogue_bytes = 0;  // rows it prepares at a time; AM it takes, of am_bytes
+  std::int64_t x_bytes = 0;                            // for X: of sm_bytes, of am_bytes where W is [n, k]
+  std::int64_t scratch_bytes = 0;                      // DDR: FP32 sums between k-blocks
 
   /// Elements of the sums in AM: those of the operands unless FP16 is promoted.
   DType sum_type() const { return sums == GemmSums::f16 ? DType::f16 : DType::f32; }
@@ -101,11 +107,14 @@ struct GemmErrorBound {
 };
 GemmErrorBound gemm_error_bound(const GemmPlan& plan);
 
-struct GemmOperands {  // row-major, of the plan's dtype, in cluster DDR
-  sim::Pointer x;      // [m, k]
-  sim::Pointer w;      // [k, n] or [n, k]
-  sim::Pointer y;      // [m, n], written
+struct GemmOperands {             // row-major, of the plan's dtype, in cluster DDR
+  sim::Pointer x;                 // [m, k]
+  sim::Pointer w;                 // [k, n] or [n, k]
+  sim::Pointer y;                 // [m, n], written
+  sim::Pointer frequencies = {};  // of a RopeEpilogue: gemm_frequencies(plan, inv_freq), FP32
 };
+/// What `frequencies` points to, for the inv_freq of one head; empty without a RopeEpilogue.
+std::vector<float> gemm_frequencies(const GemmPlan& plan, std::span<const float> inv_freq);
 
 /// The DSP program of the plan; launch it on all cores of `cluster`.
 sim::DspProgram gemm_program(sim::Cluster& cluster, const GemmPlan& plan, const GemmOperands& operands);

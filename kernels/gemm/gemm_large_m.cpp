@@ -87,6 +87,7 @@ class LargeM : CoreProgram {
     for (std::int64_t i = 0; !done(m_now); ++i) {
       m_dsp.loop_iteration();
       const Step next = after(m_now);
+      if (m_now.k == 0 && m_now.n == 0 && m_now.s == 0) m_epilogue.begin_rows(first_row(m_now), rows(m_now));
       if (rows(m_now) > 0) m_dsp.dma_wait(m_x_channel);
       wait(m_y_in);
       wait(m_y_out);
@@ -291,7 +292,7 @@ class LargeM : CoreProgram {
     const bool fresh = now.s == 0 && (now.k == 0 || !m_transfers.empty());
     const CoreTile tile{m_x[buffer],  m_w[buffer], sums(now),    m_x_pitch,      m_w_pitch,
                         m_sums_pitch, rows(now),   columns(now), k_of_step(now), !fresh};
-    const bool narrow = now.s == steps(now) - 1 && ends_narrow(now);
+    const bool last = now.s == steps(now) - 1, narrow = last && ends_narrow(now);
     for (std::int64_t strip = 0; strip < strips(tile); ++strip) {
       between();
       multiply_strip(tile, strip);
@@ -299,9 +300,13 @@ class LargeM : CoreProgram {
         wait(m_y_in);  // in flight only if the round has a single step
         narrow_strip(tile, narrow_tile(now), strip);
       }
-      if (leave)
-        move_rows(tile_of(now, false), strip * k_gemm_m1, std::min(tile.rows, (strip + 1) * k_gemm_m1),
-                  m_leaving[strip % m_leaving.size()], false);
+      const std::int64_t first = strip * k_gemm_m1, end = std::min(tile.rows, first + k_gemm_m1);
+      if (last && last_k_block(now)) {
+        const Tile y = tile_of(now, false);
+        m_epilogue.finish(
+            {y.am + first * y.am_pitch, y.am_pitch, first, end - first, now.n * m_tiles.n2, tile.columns});
+      }
+      if (leave) move_rows(tile_of(now, false), first, end, m_leaving[strip % m_leaving.size()], false);
     }
   }
 

@@ -130,7 +130,8 @@ GemmPlan plan_large_m(GemmPlan plan, const sim::MachineConfig& machine) {
   const std::int64_t x2 = b * rows * tiles.k2;
   const std::int64_t w2 = b * tiles.k2 * tiles.n2;
   const std::int64_t sums2 = sum_b * rows * tiles.n2;
-  const std::int64_t sm = machine.core.sm_bytes, am = machine.core.am_bytes;
+  gemm::check_epilogue(plan, tiles.n2, "n2");
+  const std::int64_t sm = machine.core.sm_bytes, am = machine.core.am_bytes - plan.epilogue_bytes;
   const std::int64_t rounds = ceil_div(shape.n, tiles.n2);
   choose_y_buffers(plan, rounds, sums2, am - 2 * w2);
   const std::int64_t y_column = rows * (plan.y_buffers * sum_b + plan.y_transfers * b);  // bytes in AM a column of Y
@@ -152,6 +153,7 @@ GemmPlan plan_large_m(GemmPlan plan, const sim::MachineConfig& machine) {
                 fmt::format("{} + {}{} with {}", term(2, b, "K2 * N2"), term(plan.y_buffers, sum_b, "M2 * N2"),
                             transfers, w_and_y),
                 "AM", plan.am_bytes, am, less_n2});
+  gemm::place_epilogue(plan, machine.core.am_bytes);
   const std::int64_t gsm = machine.cluster.gsm_bytes;
   check(shape,
         {"(8)",
@@ -181,7 +183,8 @@ GemmPlan plan_small_m(GemmPlan plan, const sim::MachineConfig& machine) {
   plan.y_buffers = 1;
   plan.y_stays = true;
   const std::int64_t rows = round_up(shape.m, k_gemm_m1);
-  const std::int64_t sm = machine.core.sm_bytes, am = machine.core.am_bytes;
+  gemm::check_epilogue(plan, format.n1, "N1");
+  const std::int64_t sm = machine.core.sm_bytes, am = machine.core.am_bytes - plan.epilogue_bytes;
   const auto m2 = fmt::format("M2={} ({} rows padded to {})", rows, shape.m, k_gemm_m1);
 
   // X in SM: all of K if that fits, else two buffers of as many columns as fit.
@@ -216,6 +219,7 @@ GemmPlan plan_small_m(GemmPlan plan, const sim::MachineConfig& machine) {
                             term(1, sum_b, "M2 * N2"), w_and_y),
                 "AM", 2 * w2 + y2, am, advice});
   plan.am_bytes = 2 * w2 + gemm::split_small_m(plan, machine).block_tiles * y_tile;
+  gemm::place_epilogue(plan, machine.core.am_bytes);
   return plan;
 }
 
@@ -326,7 +330,7 @@ SmallMSplit split_small_m(const GemmPlan& plan, const sim::MachineConfig& machin
   split.tiles = ceil_div(plan.shape.n, format.n1);
   const std::int64_t share = ceil_div(split.tiles, machine.cluster.cores);
   const bool by_rows = plan.weights == GemmWeights::out_in;
-  const std::int64_t free = machine.core.am_bytes - 2 * format.bytes * tiles.k2 * tiles.n2 -
+  const std::int64_t free = machine.core.am_bytes - plan.epilogue_bytes - 2 * format.bytes * tiles.k2 * tiles.n2 -
                             (by_rows ? plan.x_bytes + gemm::k_dot_scratch_bytes : 0);
   split.block_tiles = std::min(share, free / (bytes_of(plan.sum_type()) * rows * format.n1));
   split.column_blocks = ceil_div(share, split.block_tiles);
@@ -365,12 +369,16 @@ GemmPlan plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles, 
                       .variant = choice.variant,
                       .sums = sums,
                       .weights = choice.weights,
-                      .tiles = tiles};
+                      .tiles = tiles,
+                      .epilogue = choice.epilogue};
   check_tiles(plan);
   if (by_rows) {
     if (choice.dataflow == GemmDataflow::large_m) {
       throw KernelError(fmt::format(
           "{}: the large-M dataflow takes W as [k, n]; transpose it, or use the small-M dataflow", text(shape)));
+    }
+    if (!std::holds_alternative<std::monostate>(choice.epilogue)) {
+      throw KernelError(fmt::format("{}: an epilogue takes W as [k, n]; transpose it", text(shape)));
     }
     return plan_by_rows(plan, machine);
   }

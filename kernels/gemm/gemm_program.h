@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "kernels/gemm/gemm.h"
 #include "sim/cluster.h"
@@ -56,6 +58,7 @@ struct Kernels {
   sim::Kernel zero_x_pad;  // what X2 and W2 hold behind the last k
   sim::Kernel zero_w_pad;
   sim::Kernel zero_am;
+  std::optional<RopeTile> rope;
 };
 
 /// X2 [rows, k] * W2 [k, columns] (+)= sums [rows, columns], all in this core's SM and AM, buffers padded to whole
@@ -75,6 +78,42 @@ struct NarrowTile {
   bool merge = false;  // with the FP16 that is there
 };
 
+/// How the heads of a RopeEpilogue lie in Y; none without one. Throws KernelError for columns that are no whole heads.
+std::optional<RopeLayout> rope_layout(const GemmPlan& plan);
+/// Throws KernelError when the plan's epilogue cannot work on a Y that is cut every `cut` columns. Reserves the AM it
+/// needs at least: for a strip of rows.
+void check_epilogue(GemmPlan& plan, std::int64_t cut, std::string_view cut_name);
+/// Gives it the AM for all rows of a core if that is left in `am` bytes. am_bytes is complete but for the epilogue's.
+void place_epilogue(GemmPlan& plan, std::int64_t am);
+
+/// Part of Y in AM, all its products added up, in the type it leaves with.
+struct FinishedTile {
+  sim::Pointer y;
+  std::int64_t pitch = 0;                // bytes
+  std::int64_t row = 0, rows = 0;        // behind the first of begin_rows
+  std::int64_t column = 0, columns = 0;  // of Y
+};
+
+/// One core's part of the epilogue.
+class CoreEpilogue {
+ public:
+  CoreEpilogue(sim::Dsp& dsp, const GemmPlan& plan, const GemmOperands& operands, const std::optional<RopeTile>& rope);
+
+  /// Rows first .. first + count - 1 of Y come next.
+  void begin_rows(std::int64_t first, std::int64_t count);
+  void finish(const FinishedTile& tile);
+
+ private:
+  sim::Dsp& m_dsp;
+  const std::optional<RopeTile>& m_rope;
+  RopePositions m_positions;
+  std::int64_t m_table_rows = 0;
+  std::int64_t m_first = 0;             // row of Y that begin_rows began with
+  bool m_prepared = false;              // the table holds all rows, else those of one tile at a time
+  sim::Pointer m_frequencies, m_table;  // AM
+  std::optional<int> m_loading;         // the frequencies
+};
+
 /// One core's part of a GEMM: operands, sizes and the steps both dataflows take.
 class CoreProgram {
  protected:
@@ -88,7 +127,8 @@ class CoreProgram {
         m_sum_bytes(bytes_of(plan.sum_type())),
         m_k_call(plan.promotes() ? plan.tiles.k_promote : plan.tiles.k2),
         m_operands(operands),
-        m_kernels(kernels) {}
+        m_kernels(kernels),
+        m_epilogue(dsp, plan, operands, m_kernels.rope) {}
 
   bool narrows() const { return m_sum_bytes != m_bytes; }
 
@@ -126,6 +166,7 @@ class CoreProgram {
   const std::int64_t m_k_call;     // most k of one microkernel call
   const GemmOperands m_operands;
   const Kernels m_kernels;
+  CoreEpilogue m_epilogue;
 };
 
 /// What a plan takes beyond its operands.

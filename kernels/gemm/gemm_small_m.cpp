@@ -50,6 +50,7 @@ class SmallM : CoreProgram {
   void run() {
     m_dsp.set_priority(k_x);
     load_w({}, 0);
+    m_epilogue.begin_rows(0, m_shape.m);
     std::int64_t i = 0;  // steps so far: W buffers alternate
     for (std::int64_t block = 0; block < m_split.column_blocks; ++block) {
       wait_for_y();
@@ -151,6 +152,9 @@ class SmallM : CoreProgram {
     for (std::int64_t strip = 0; strip < strips(tile); ++strip) {
       multiply_strip(tile, strip);
       if (narrow) narrow_strip(tile, {tile.sums, m_sums_pitch}, strip);
+      if (!last_step(at)) continue;
+      const std::int64_t first = strip * k_gemm_m1, rows = std::min(tile.rows - first, k_gemm_m1);
+      m_epilogue.finish({sums(at) + first * m_sums_pitch, m_sums_pitch, first, rows, column(at), tile.columns});
     }
   }
 

@@ -32,6 +32,13 @@ struct BareCore {
 };
 
 template <class Value>
+std::vector<Value> get(const std::vector<std::byte>& memory, std::int64_t at, std::size_t count) {
+  std::vector<Value> values(count);
+  std::memcpy(values.data(), memory.data() + at, count * sizeof(Value));
+  return values;
+}
+
+template <class Value>
 void put(std::vector<std::byte>& memory, std::int64_t at, const std::vector<Value>& values) {
   std::memcpy(memory.data() + at, values.data(), values.size() * sizeof(Value));
 }

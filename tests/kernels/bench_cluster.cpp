@@ -19,8 +19,8 @@ sim::Cluster& fresh(const sim::ClusterOptions& options, const sim::MachineConfig
   return cluster;
 }
 
-GemmRun run_gemm(sim::Cluster& cluster, const GemmPlan& plan, const std::vector<float>& x,
-                 const std::vector<float>& w) {
+GemmRun run_gemm(sim::Cluster& cluster, const GemmPlan& plan, const std::vector<float>& x, const std::vector<float>& w,
+                 const std::vector<float>& inv_freq) {
   constexpr std::int64_t k_guard = 1024;
   constexpr std::byte k_guard_value{0x5A};
   const auto [m, n, k] = plan.shape;
@@ -37,6 +37,9 @@ GemmRun run_gemm(sim::Cluster& cluster, const GemmPlan& plan, const std::vector<
   std::vector<std::byte> area(static_cast<std::size_t>(y_bytes + 2 * k_guard), k_guard_value);
   write(operands.x, x);
   write(operands.w, plan.weights == GemmWeights::out_in ? transposed(w, n) : w);
+  const std::vector<float> frequencies = inv_freq.empty() ? inv_freq : gemm_frequencies(plan, inv_freq);
+  operands.frequencies = cluster.ddr_malloc(256 + 4 * static_cast<std::int64_t>(frequencies.size()));
+  cluster.write(operands.frequencies, std::as_bytes(std::span(frequencies)));
   cluster.write(guarded, area);
   GemmRun run;
   run.result = cluster.launch(gemm_program(cluster, plan, operands));

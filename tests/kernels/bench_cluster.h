@@ -23,8 +23,8 @@ struct GemmRun {
   bool guards_intact = true;  // DDR around Y is as it was
 };
 /// Y = X * W on the fresh cluster, W [k, n] laid out as the plan has it, operands rounded to the plan's type; without
-/// them only their sizes matter (timing depth).
+/// them only their sizes matter (timing depth). `inv_freq` is that of the heads of a RopeEpilogue.
 GemmRun run_gemm(sim::Cluster& cluster, const GemmPlan& plan, const std::vector<float>& x = {},
-                 const std::vector<float>& w = {});
+                 const std::vector<float>& w = {}, const std::vector<float>& inv_freq = {});
 
 }  // namespace mtsim::kernels

@@ -14,6 +14,7 @@
 
 #include "bench_cluster.h"
 #include "kernels/add/add.h"
+#include "kernels/gather/gather.h"
 #include "kernels/library.h"
 #include "reference.h"
 
@@ -198,6 +199,28 @@ TEST_CASE("a stream of additions is limited by the DDR, not by its program", "[s
   const double least = plan.ideal_bytes() / config.bytes_per_cycle(config.ddr.bandwidth_gb_s);
   INFO(least / running);
   CHECK(least / running >= 0.95);
+}
+
+TEST_CASE("gather copies the rows its ids name, repeated ones too, and refuses an id that is no row", "[gather]") {
+  constexpr std::int64_t k_columns = 33, k_vocabulary = 50;
+  sim::Cluster& cluster = fresh(k_functional);
+  const std::vector<float> values = random_matrix(k_vocabulary, k_columns, 7);
+  const Area table(cluster, k_vocabulary * k_columns), out(cluster, 61 * k_columns);
+  cluster.write(table.data, std::as_bytes(std::span(values)));
+  GatherOperands operands{table.data, out.data, {}};
+  for (std::int32_t i = 0; i < 61; ++i) operands.ids.push_back(i * 13 % 50);
+  operands.ids[60] = operands.ids[59] = 49;
+  expect_clean(cluster.launch(gather(cluster, 4 * k_columns, k_vocabulary, operands)));
+  const std::vector<float> y = out.read(cluster);
+  for (std::int64_t row = 0; row < 61; ++row) {
+    const auto from = values.begin() + operands.ids[static_cast<std::size_t>(row)] * k_columns;
+    CHECK(std::equal(from, from + k_columns, y.begin() + row * k_columns));
+  }
+  operands.ids[3] = 50;
+  CHECK_THROWS_WITH(gather(cluster, 4 * k_columns, k_vocabulary, operands),
+                    "gather: id 50 at 3 is no row of the table, which has 50");
+  operands.ids[3] = -1;
+  CHECK_THROWS_AS(gather(cluster, 4 * k_columns, k_vocabulary, operands), KernelError);
 }
 
 }  // namespace mtsim::kernels
