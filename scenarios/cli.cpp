@@ -98,6 +98,34 @@ std::vector<isa::Register> parse_operands(const std::string& text) {
   return registers;
 }
 
+void add_program_options(CLI::App& app, ProgramOptions& options) {
+  app.add_option("--operands", options.operands, "Registers of %0,%1,... (default R10,R12,R14,...)")->type_name("R,R");
+  app.add_option("--define", options.defines, "Parameter of a template; wins over its .equ")->type_name("NAME=VALUE");
+  app.add_option("--allow", options.allow, "Packet shapes the scheduler of .linear may use beyond those known to run")
+      ->check(CLI::IsMember({"assumed"}));
+}
+
+isa::AssembleOptions assemble_options(const ProgramOptions& options, const isa::Pipeline& pipeline) {
+  isa::AssembleOptions assemble{.operands = parse_operands(options.operands), .defines = {}, .pipeline = pipeline};
+  assemble.allow_assumed = options.allow == "assumed";
+  for (const std::string& text : options.defines) {
+    const std::size_t equals = text.find('=');
+    const std::string name = text.substr(0, equals), value = equals == std::string::npos ? "" : text.substr(equals + 1);
+    std::size_t end = 0;
+    std::int64_t number = 0;
+    try {
+      number = std::stoll(value, &end, 0);
+    } catch (const std::exception&) {
+      end = 0;
+    }
+    if (name.empty() || end == 0 || end != value.size()) {
+      throw UsageError(fmt::format("--define: '{}' is not NAME=VALUE with a whole number, e.g. K=64", text));
+    }
+    assemble.defines[name] = number;
+  }
+  return assemble;
+}
+
 void emit(const CommonOptions& common, const Json& json, const std::string& text) {
   if (common.json == "-") {
     fmt::print("{}", dump(json));

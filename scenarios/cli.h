@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "isa/assembler.h"
 #include "scenarios/report.h"
 #include "sim/config/machine.h"
 
@@ -66,6 +67,16 @@ std::vector<std::string> split_list(const std::string& text, const std::string& 
 
 /// --operands R10,R12 as registers.
 std::vector<isa::Register> parse_operands(const std::string& text);
+
+/// How a program is assembled: --operands, --define, --allow.
+struct ProgramOptions {
+  std::string operands;
+  std::vector<std::string> defines;  // NAME=VALUE
+  std::string allow;                 // "assumed"
+};
+void add_program_options(CLI::App& app, ProgramOptions& options);
+/// UsageError for what cannot be read.
+isa::AssembleOptions assemble_options(const ProgramOptions& options, const isa::Pipeline& pipeline);
 
 /// Text to stdout and JSON to --json FILE; JSON alone to stdout for "-".
 void emit(const CommonOptions& common, const Json& json, const std::string& text);

@@ -10,6 +10,7 @@
 #include "scenarios/error.h"
 #include "scenarios/operator_runner.h"
 #include "scenarios/progress.h"
+#include "scenarios/watch.h"
 
 namespace mtsim::scenarios {
 
@@ -24,6 +25,7 @@ struct Options {
   std::string variant;
   std::string depth;
   bool no_memo = false;
+  WatchOptions watch;
 };
 
 int run(const Options& options, const CommonOptions& common) {
@@ -37,11 +39,14 @@ int run(const Options& options, const CommonOptions& common) {
                           : request.options.verify ? sim::Depth::functional
                                                    : sim::Depth::timing;
   OperatorRunner runner(load_machine(common));
+  Watch watch(options.watch, runner.machine().config());
+  runner.set_watch(watch);
   OperatorOutcome outcome;
   {
     Progress progress{std::string(options.op->info().name)};
     outcome = runner.run(request);
   }
+  watch.finish();
   emit(common, operator_json(outcome, runner.machine()), operator_text(outcome, runner.machine()));
   return outcome.passed() ? k_exit_done : k_exit_failed;
 }
@@ -93,6 +98,8 @@ void add_operator(CLI::App& parent, Options& options, CommonOptions& common) {
   if (!info.variants.empty()) sub->add_option("--variant", options.variant, variant_help(info));
   if (!info.tiles.empty()) sub->add_option("--tile", options.request.spec.tile, std::string(info.tiles));
   add_run_options(*sub, options);
+  add_hazard_options(*sub, options.watch);
+  add_trace_options(*sub, options.watch);
   add_json_option(*sub, common);
   add_machine_options(*sub, common);
   std::string footer = "\nExit status 1 after a fault, a DMA finding, or a result outside the error bound.";

@@ -8,6 +8,7 @@
 #include "scenarios/error.h"
 #include "scenarios/progress.h"
 #include "scenarios/scenario_runner.h"
+#include "scenarios/watch.h"
 
 namespace mtsim::scenarios {
 
@@ -38,14 +39,17 @@ sim::Machine apply_sets(Scenario& scenario, const CommonOptions& common) {
   return machine;
 }
 
-int run(const std::string& path, const CommonOptions& common) {
+int run(const std::string& path, const WatchOptions& options, const CommonOptions& common) {
   Scenario scenario = load_scenario(path);
   OperatorRunner runner(apply_sets(scenario, common));
+  Watch watch(options, runner.machine().config());
+  runner.set_watch(watch);
   ScenarioResult result;
   {
     Progress progress(scenario.name, static_cast<std::int64_t>(scenario.cells().size()));
     result = run_scenario(scenario, runner, [&progress] { progress.step(); });
   }
+  watch.finish();
   emit(common, scenario_json(scenario, result, runner.machine()), scenario_text(scenario, result, runner.machine()));
   return result.passed() ? k_exit_done : k_exit_failed;
 }
@@ -54,12 +58,14 @@ int run(const std::string& path, const CommonOptions& common) {
 
 Command add_run(CLI::App& app, CommonOptions& common) {
   auto path = std::make_shared<std::string>();
+  auto watch = std::make_shared<WatchOptions>();
   CLI::App* sub =
       app.add_subcommand("run", "Run a scenario: an operator over a grid of shapes, beside the paper's numbers");
   sub->add_option("SCENARIO", *path, "YAML file, see docs/scenarios.md")->required();
   add_json_option(*sub, common);
   sub->add_option("--machine", common.machine, "Machine file or name, instead of the scenario's")
       ->type_name("NAME|FILE");
+  add_hazard_options(*sub, *watch);
   add_set_option(
       *sub, common,
       "Change a number of the machine, or a key of the scenario: its axes, depth, variant, tile (repeatable)");
@@ -67,7 +73,7 @@ Command add_run(CLI::App& app, CommonOptions& common) {
 Exit status 1 when a cell faults or has DMA findings; a large error against the paper is a result, not a failure.
   mtsim run scenarios/paper/table_viii.yaml
   mtsim run scenarios/paper/table_viii.yaml --set ddr.bandwidth_gb_s=60 --set "m=[1024, 8192]")");
-  return {sub, [path, &common] { return run(*path, common); }};
+  return {sub, [path, watch, &common] { return run(*path, *watch, common); }};
 }
 
 }  // namespace mtsim::scenarios

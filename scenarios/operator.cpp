@@ -15,8 +15,10 @@ namespace mtsim::scenarios {
 
 std::span<const Operator* const> operators() {
   static const std::vector<const Operator*> all = [] {
-    std::vector<const Operator*> list = {&add_operator(),  &bias_operator(),    &convert_operator(), &gather_operator(),
-                                         &gemm_operator(), &rmsnorm_operator(), &softmax_operator()};
+    std::vector<const Operator*> list = {&add_operator(),     &bias_operator(),     &convert_operator(),
+                                         &gather_operator(),  &gemm_operator(),     &linear_rope_operator(),
+                                         &rmsnorm_operator(), &rope_operator(),     &silu_mul_operator(),
+                                         &softmax_operator(), &transpose_operator()};
     std::sort(list.begin(), list.end(),
               [](const Operator* a, const Operator* b) { return a->info().name < b->info().name; });
     return list;

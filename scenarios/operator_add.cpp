@@ -28,7 +28,7 @@ const Operator& add_operator() {
                .summary = "Y[m,n] = X[m,n] + A[m,n], the residual add",
                .dimensions = matrix_dimensions(),
                .dtypes = {DType::f32, DType::f16},
-               .variants = {},
+               .variants = {k_best_or_naive},
                .tiles = "Elements a core works on at a time, e.g. elements=8192 (16 KB by default)",
                .examples = {"--m 720 --n 4096 --dtype f16", "--m 61 --n 129 --verify"}},
       .tile_key = "elements",
@@ -42,6 +42,10 @@ const Operator& add_operator() {
           },
       .reference = add_rows,
       .scale = {1, 0.7F},  // sums round
+      .complete =
+          [](StreamOperatorInfo& op, const CaseSpec& spec) {
+            if (is_naive(spec)) op.naive = kernels::NaiveRowsShape{.op = kernels::NaiveOp::add};
+          },
   });
   return op;
 }

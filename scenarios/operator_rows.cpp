@@ -27,19 +27,27 @@ double storage_error(double value, DType dtype) {
 
 // (x - max) scale is off by 2 u of itself and so is exp of it, which adds 0.9 ULP = 1.8 u. A term goes through two
 // additions a block, 2 of the lane sums and 5 of the reduction. 1 / sum: 0.51 ULP = 1.02 u, the product: u.
-void softmax_row(ReferenceRow& row, double scale) {
+struct SoftmaxErrors {  // in u
+  double exponential, additions, reciprocal_and_product;
+};
+SoftmaxErrors softmax_errors(std::int64_t columns) {
+  return {1.8, static_cast<double>(2 * kernels::row_blocks(columns) + 7), 2.02};
+}
+/// The baseline adds one term after the other; its exp is within 4 u, 1 / sum and the last product within 3.
+SoftmaxErrors naive_softmax_errors(std::int64_t columns) { return {4, static_cast<double>(columns), 3}; }
+
+void softmax_row(ReferenceRow& row, double scale, const SoftmaxErrors& errors) {
   const std::span<const float> x = row.inputs[0];
   const double most = *std::max_element(x.begin(), x.end());
   const auto exponent = [&](std::size_t i) { return (x[i] - most) * scale; };
-  const auto error = [](double d) { return k_u * (2 * std::abs(d) + 1.8); };
+  const auto error = [&errors](double d) { return k_u * (2 * std::abs(d) + errors.exponential); };
   double sum = 0, sum_error = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double term = std::exp(exponent(i));
     sum += term;
     sum_error += term * error(exponent(i));
   }
-  const auto additions = static_cast<double>(2 * kernels::row_blocks(static_cast<std::int64_t>(x.size())) + 7);
-  const double common = sum_error / sum + k_u * (additions + 2.02);
+  const double common = sum_error / sum + k_u * (errors.additions + errors.reciprocal_and_product);
   for (std::size_t i = 0; i < x.size(); ++i) {
     row.values[i] = std::exp(exponent(i)) / sum;
     row.bounds[i] = k_second_order * (error(exponent(i)) + common) * row.values[i] +
@@ -49,14 +57,21 @@ void softmax_row(ReferenceRow& row, double scale) {
 
 // Positive terms: one fused multiply-add a block, 3 additions of the lane sums and 5 of the reduction are the roundings
 // of the sum; 2 more give the mean; the root halves them and adds 1.01 ULP = 2.02 u; then one product, or two.
-void rmsnorm_row(ReferenceRow& row, double eps, DType gamma_dtype) {
+struct RmsNormErrors {  // in u
+  double sum, root, products;
+};
+RmsNormErrors rmsnorm_errors(std::int64_t columns, DType gamma) {
+  return {static_cast<double>(kernels::row_blocks(columns) + 8), 2.02, gamma == DType::f16 ? 1.0 : 2.0};
+}
+/// The baseline adds one square after the other; its root is within 2 u and both products round.
+RmsNormErrors naive_rmsnorm_errors(std::int64_t columns) { return {static_cast<double>(columns), 2.02, 2}; }
+
+void rmsnorm_row(ReferenceRow& row, double eps, const RmsNormErrors& errors) {
   const std::span<const float> x = row.inputs[0], gamma = row.inputs[1];
   double sum = 0;
   for (const float v : x) sum += static_cast<double>(v) * static_cast<double>(v);
   const double factor = 1 / std::sqrt(sum / static_cast<double>(x.size()) + eps);
-  const auto sums = static_cast<double>(kernels::row_blocks(static_cast<std::int64_t>(x.size())) + 8);
-  const double products = gamma_dtype == DType::f16 ? 1 : 2;
-  const double relative = k_second_order * k_u * ((sums + 2) / 2 + 2.02 + products);
+  const double relative = k_second_order * k_u * ((errors.sum + 2) / 2 + errors.root + errors.products);
   for (std::size_t i = 0; i < x.size(); ++i) {
     row.values[i] = static_cast<double>(x[i]) * factor * static_cast<double>(gamma[i]);
     row.bounds[i] = relative * std::abs(row.values[i]) + storage_error(row.values[i], row.dtype) + 0x1p-150;
@@ -73,11 +88,14 @@ void complete_softmax(StreamOperatorInfo& op, const CaseSpec& spec) {
                        const std::vector<sim::Pointer>& inputs, sim::Pointer result) {
     return kernels::softmax(cluster, {shape, plan}, {inputs[0], result});
   };
-  op.reference = [scale](ReferenceRow& row) { softmax_row(row, static_cast<double>(scale)); };
+  const bool naive = is_naive(spec);
+  if (naive) op.naive = kernels::NaiveRowsShape{.op = kernels::NaiveOp::softmax, .value = scale};
+  const SoftmaxErrors errors = naive ? naive_softmax_errors(spec.shape[1]) : softmax_errors(spec.shape[1]);
+  op.reference = [scale, errors](ReferenceRow& row) { softmax_row(row, static_cast<double>(scale), errors); };
 }
 
 void complete_rmsnorm(StreamOperatorInfo& op, const CaseSpec& spec) {
-  const DType gamma = spec.variant[0] == "gamma_f32" ? DType::f32 : spec.dtype;
+  const DType gamma = spec.variant[1] == "gamma_f32" ? DType::f32 : spec.dtype;
   const auto eps = static_cast<float>(1e-6 * static_cast<double>(spec.shape[2]));
   const kernels::RmsNormShape shape{spec.shape[0], spec.shape[1], spec.dtype, gamma, eps};
   op.input_dtypes = {std::nullopt, gamma};
@@ -88,7 +106,10 @@ void complete_rmsnorm(StreamOperatorInfo& op, const CaseSpec& spec) {
                        const std::vector<sim::Pointer>& inputs, sim::Pointer result) {
     return kernels::rmsnorm(cluster, {shape, plan}, {inputs[0], inputs[1], result});
   };
-  op.reference = [eps, gamma](ReferenceRow& row) { rmsnorm_row(row, static_cast<double>(eps), gamma); };
+  const bool naive = is_naive(spec);
+  if (naive) op.naive = kernels::NaiveRowsShape{.op = kernels::NaiveOp::rmsnorm, .a_dtype = gamma, .value = eps};
+  const RmsNormErrors errors = naive ? naive_rmsnorm_errors(spec.shape[1]) : rmsnorm_errors(spec.shape[1], gamma);
+  op.reference = [eps, errors](ReferenceRow& row) { rmsnorm_row(row, static_cast<double>(eps), errors); };
 }
 
 }  // namespace
@@ -101,7 +122,7 @@ const Operator& softmax_operator() {
                               {"n", "Columns", {}},
                               {"head_dim", "X is divided by its square root", 1}},
                .dtypes = {DType::f32, DType::f16},
-               .variants = {},
+               .variants = {k_best_or_naive},
                .tiles = k_tile_help,
                .examples = {"--m 4096 --n 4096 --dtype f16", "--m 61 --n 129 --head_dim 128 --verify"}},
       .tile_key = "rows",
@@ -118,7 +139,7 @@ const Operator& rmsnorm_operator() {
                .summary = "Y[m,n] = X / sqrt(mean(X^2) + eps) * gamma[n] along the rows, FP32 inside",
                .dimensions = {{"m", "Rows", {}}, {"n", "Columns", {}}, {"eps_millionths", "eps in units of 1e-6", 10}},
                .dtypes = {DType::f32, DType::f16},
-               .variants = {{{"gamma_as_x", "gamma_f32"}}},
+               .variants = {k_best_or_naive, {{"gamma_as_x", "gamma_f32"}}},
                .tiles = k_tile_help,
                .examples = {"--m 4096 --n 4096 --dtype f16", "--m 61 --n 129 --eps_millionths 1 --verify"}},
       .tile_key = "rows",

@@ -11,6 +11,7 @@
 #include "isa/checker.h"
 #include "scenarios/error.h"
 #include "scenarios/exec.h"
+#include "scenarios/watch.h"
 
 namespace mtsim::scenarios {
 
@@ -75,7 +76,11 @@ OperatorRunner::~OperatorRunner() = default;
 void OperatorRunner::set_machine(sim::Machine machine) { m_machine = std::move(machine); }
 
 sim::Cluster& OperatorRunner::cluster(const CaseOptions& options) {
-  const sim::ClusterOptions cluster_options{.depth = options.depth, .memo = options.memo, .poison = true};
+  const sim::ClusterOptions cluster_options{.depth = options.depth,
+                                            .memo = options.memo,
+                                            .poison = true,
+                                            .hazards = m_watch == nullptr || m_watch->hazards(),
+                                            .observer = m_watch == nullptr ? nullptr : m_watch->observer()};
   if (m_cluster) {
     m_cluster->reset(m_machine.config(), cluster_options);
   } else {
@@ -104,6 +109,7 @@ OperatorOutcome OperatorRunner::run(const OperatorRequest& request) {
   } catch (const sim::SimError& error) {
     throw ProgramFailed(fmt::format("{}: {}", name_of(request), error.what()));
   }
+  if (m_watch != nullptr) m_watch->review(outcome.launch);
   if (request.options.verify && !outcome.launch.fault) outcome.verification = the_case->verify(cluster);
 
   outcome.latency_ms = config.milliseconds(outcome.launch.cycles);

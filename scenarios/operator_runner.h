@@ -23,6 +23,8 @@ struct CaseOptions {
   std::uint64_t seed = 1;  // of the operands
 };
 
+class Watch;
+
 struct OperatorRequest {
   const Operator* op = nullptr;
   CaseSpec spec;
@@ -62,6 +64,8 @@ class OperatorRunner {
   const sim::Machine& machine() const { return m_machine; }
   /// Later cases run on `machine`, which may differ in every number but cores and memory sizes.
   void set_machine(sim::Machine machine);
+  /// Later cases are watched by `watch`, which outlives them.
+  void set_watch(Watch& watch) { m_watch = &watch; }
 
   /// Throws UsageError for shapes the DDR cannot hold, kernels::KernelError for tiles that do not fit, ProgramFailed
   /// when the simulation cannot go on.
@@ -71,6 +75,7 @@ class OperatorRunner {
   sim::Cluster& cluster(const CaseOptions& options);
 
   sim::Machine m_machine;
+  Watch* m_watch = nullptr;
   std::unique_ptr<sim::Cluster> m_cluster;
 };
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -24,26 +25,26 @@ double in_range(double reference, DType dtype) {
 
 class StreamCase final : public OperatorCase {
  public:
-  StreamCase(StreamOperatorInfo op, const CaseSpec& spec, kernels::StreamPlan plan)
+  StreamCase(StreamOperatorInfo op, const CaseSpec& spec, StreamWay way)
       : m_op(std::move(op)),
         m_dtype(spec.dtype),
         m_rows(spec.shape[0]),
         m_columns(spec.shape[1]),
-        m_plan(std::move(plan)) {}
+        m_way(std::move(way)) {}
 
-  Json plan() const override {
-    Json json;
-    json["tile"] = {{std::string(m_op.tile_key), m_plan.tile_items}};
-    json["memory"] = {{"sm_bytes", 0}, {"am_bytes", m_plan.am_bytes}, {"gsm_bytes", 0}};
-    return json;
+  Json plan() const override { return m_way.plan; }
+  std::string plan_text() const override { return m_way.plan_text; }
+  double ideal_bytes() const override {
+    std::int64_t bytes = m_rows * m_columns * bytes_of(m_op.result_dtype(m_dtype));
+    for (std::size_t i = 0; i < m_op.inputs.size(); ++i)
+      bytes += input_elements(i) * bytes_of(m_op.input_dtype(i, m_dtype));
+    return static_cast<double>(bytes);
   }
-  std::string plan_text() const override { return fmt::format("tile {}={}", m_op.tile_key, m_plan.tile_items); }
-  double ideal_bytes() const override { return m_plan.ideal_bytes(); }
 
   sim::DspProgram load(sim::Cluster& cluster, std::uint64_t seed) override {
     std::vector<sim::Pointer> inputs;
     for (std::size_t i = 0; i < m_op.inputs.size(); ++i) {
-      const std::int64_t count = m_op.inputs[i] == StreamInput::matrix ? m_rows * m_columns : m_columns;
+      const std::int64_t count = input_elements(i);
       const DType dtype = m_op.input_dtype(i, m_dtype);
       inputs.push_back(cluster.ddr_malloc(count * bytes_of(dtype)));
       if (cluster.depth() != sim::Depth::functional) continue;
@@ -55,7 +56,7 @@ class StreamCase final : public OperatorCase {
       write_values(cluster, inputs.back(), m_inputs.back(), dtype);
     }
     m_result = cluster.ddr_malloc(m_rows * m_columns * bytes_of(m_op.result_dtype(m_dtype)));
-    return m_op.program(cluster, m_plan, m_dtype, inputs, m_result);
+    return m_way.program(cluster, inputs, m_result);
   }
 
   Verification verify(const sim::Cluster& cluster) const override {
@@ -79,15 +80,53 @@ class StreamCase final : public OperatorCase {
  private:
   static constexpr std::uint64_t k_next_seed = 0x1000'0000'0000'0001;
 
+  std::int64_t input_elements(std::size_t input) const {
+    return m_op.inputs[input] == StreamInput::matrix ? m_rows * m_columns : m_columns;
+  }
+
   StreamOperatorInfo m_op;
   DType m_dtype;
   std::int64_t m_rows, m_columns;
-  kernels::StreamPlan m_plan;
+  StreamWay m_way;
   std::vector<std::vector<float>> m_inputs;
   sim::Pointer m_result;
 };
 
+StreamWay vector_way(const StreamOperatorInfo& op, const CaseSpec& spec, const sim::MachineConfig& machine) {
+  const std::int64_t tile = kernels::parse_stream_tile(spec.tile, op.tile_key);
+  const kernels::StreamPlan plan = op.plan(spec.shape[0], spec.shape[1], spec.dtype, tile, machine);
+  StreamWay way;
+  way.plan["tile"] = {{std::string(op.tile_key), plan.tile_items}};
+  way.plan["memory"] = {{"sm_bytes", 0}, {"am_bytes", plan.am_bytes}, {"gsm_bytes", 0}};
+  way.plan_text = fmt::format("tile {}={}", op.tile_key, plan.tile_items);
+  way.program = [program = op.program, plan, dtype = spec.dtype](
+                    sim::Cluster& cluster, const std::vector<sim::Pointer>& inputs, sim::Pointer result) {
+    return program(cluster, plan, dtype, inputs, result);
+  };
+  return way;
+}
+
 }  // namespace
+
+bool is_naive(const CaseSpec& spec) {
+  return std::find(spec.variant.begin(), spec.variant.end(), "naive") != spec.variant.end();
+}
+
+StreamWay naive_way(const kernels::NaiveRowsShape& shape, const CaseSpec& spec, const sim::MachineConfig& machine) {
+  if (!spec.tile.empty()) {
+    throw kernels::KernelError(fmt::format("--tile {}: the naive variant has tiles of its own", spec.tile));
+  }
+  const kernels::NaiveRowsPlan plan = kernels::plan_naive_rows(shape, machine);
+  const std::string_view item = shape.is_elementwise() ? "elements" : "rows";
+  StreamWay way;
+  way.plan["tile"] = {{std::string(item), plan.tile}};
+  way.plan["memory"] = {{"sm_bytes", plan.sm_bytes}, {"am_bytes", 0}, {"gsm_bytes", 0}};
+  way.plan_text = fmt::format("tile {}={}", item, plan.tile);
+  way.program = [plan](sim::Cluster& cluster, const std::vector<sim::Pointer>& inputs, sim::Pointer result) {
+    return kernels::naive_rows(cluster, plan, {inputs[0], inputs.size() > 1 ? inputs[1] : sim::Pointer{}, result});
+  };
+  return way;
+}
 
 StreamOperator::StreamOperator(StreamOperatorInfo op) : Operator(op.info), m_op(std::move(op)) {}
 
@@ -104,11 +143,18 @@ void StreamOperator::check_tile(const std::string& tile, DType) const {
 }
 
 std::unique_ptr<OperatorCase> StreamOperator::prepare(const CaseSpec& spec, const sim::MachineConfig& machine) const {
-  const std::int64_t tile = kernels::parse_stream_tile(spec.tile, m_op.tile_key);
   StreamOperatorInfo op = m_op;
   if (op.complete) op.complete(op, spec);
-  kernels::StreamPlan plan = op.plan(spec.shape[0], spec.shape[1], spec.dtype, tile, machine);
-  return std::make_unique<StreamCase>(std::move(op), spec, std::move(plan));
+  StreamWay way;
+  if (op.naive) {
+    op.naive->rows = spec.shape[0];
+    op.naive->columns = spec.shape[1];
+    op.naive->dtype = spec.dtype;
+    way = naive_way(*op.naive, spec, machine);
+  } else {
+    way = vector_way(op, spec, machine);
+  }
+  return std::make_unique<StreamCase>(std::move(op), spec, std::move(way));
 }
 
 std::vector<Dimension> matrix_dimensions() { return {{"m", "Rows", {}}, {"n", "Columns", {}}}; }

@@ -6,9 +6,11 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "kernels/naive/naive.h"
 #include "kernels/stream/stream.h"
 #include "scenarios/operator.h"
 
@@ -42,6 +44,8 @@ struct StreamOperatorInfo {
   std::vector<std::optional<DType>> input_dtypes = {};
   /// For more dimensions than m and n, and for variants: fills in what depends on them for one case.
   std::function<void(StreamOperatorInfo&, const CaseSpec&)> complete = {};
+  /// Set for a case of the naive variant; rows, columns and dtype are filled in.
+  std::optional<kernels::NaiveRowsShape> naive = {};
 
   DType input_dtype(std::size_t input, DType dtype) const {
     return input < input_dtypes.size() ? input_dtypes[input].value_or(dtype) : dtype;
@@ -59,6 +63,19 @@ class StreamOperator final : public Operator {
  private:
   StreamOperatorInfo m_op;
 };
+
+/// How one case goes about it: through the vector microcode of its operator or as the ablation's baseline.
+struct StreamWay {
+  Json plan;  // as OperatorCase::plan
+  std::string plan_text;
+  std::function<sim::DspProgram(sim::Cluster&, const std::vector<sim::Pointer>& inputs, sim::Pointer result)> program;
+};
+/// KernelError when a tile is asked for: the baseline has one size of its own.
+StreamWay naive_way(const kernels::NaiveRowsShape& shape, const CaseSpec& spec, const sim::MachineConfig& machine);
+
+/// The variants of an operator that has a baseline.
+inline const VariantGroup k_best_or_naive{{"best", "naive"}};
+bool is_naive(const CaseSpec& spec);
 
 /// The dimensions of all of them.
 std::vector<Dimension> matrix_dimensions();

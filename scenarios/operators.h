@@ -11,7 +11,11 @@ const Operator& bias_operator();
 const Operator& convert_operator();
 const Operator& gather_operator();
 const Operator& gemm_operator();
+const Operator& linear_rope_operator();
 const Operator& rmsnorm_operator();
+const Operator& rope_operator();
+const Operator& silu_mul_operator();
 const Operator& softmax_operator();
+const Operator& transpose_operator();
 
 }  // namespace mtsim::scenarios

@@ -31,6 +31,10 @@ std::string dump(const Json& json);
 
 // Common parts.
 Json fault_json(const sim::Fault& fault);
+/// Each with kind, severity, count, message, missing edge, both ends, and the reason where it was suppressed.
+Json findings_json(const std::vector<sim::Finding>& findings);
+/// "finding: KIND (core 0, cycle 1,234): ..." a line, then the notes and what was suppressed; "" when there is nothing.
+std::string findings_text(const sim::LaunchResult& launch);
 Json diagnostics_json(const std::vector<isa::Diagnostic>& diagnostics);
 /// name, file and every number with unit, provenance, source and plausible range.
 Json machine_json(const sim::Machine& machine);

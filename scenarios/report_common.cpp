@@ -37,6 +37,46 @@ Json fault_json(const sim::Fault& fault) {
           {"packet", fault.packet},        {"place", fault.place.str()}, {"message", fault.message}};
 }
 
+Json findings_json(const std::vector<sim::Finding>& findings) {
+  Json json = Json::array();
+  for (const sim::Finding& finding : findings) {
+    Json ends = Json::array();
+    for (const sim::FindingEnd& end : finding.ends) {
+      ends.push_back({{"what", end.what},
+                      {"core", end.core},
+                      {"channel", end.channel < 0 ? Json(nullptr) : Json(end.channel)},
+                      {"iteration", end.iteration},
+                      {"cycle", end.cycle},
+                      {"buffer", end.buffer},
+                      {"file", end.file},
+                      {"line", end.line},
+                      {"function", end.function}});
+    }
+    Json one = {{"kind", finding.kind},
+                {"severity", sim::name(finding.severity)},
+                {"core", finding.core},
+                {"cycle", finding.cycle},
+                {"count", finding.count},
+                {"message", finding.message},
+                {"missing_edge", finding.missing_edge},
+                {"ends", std::move(ends)}};
+    if (!finding.reason.empty()) one["reason"] = finding.reason;
+    json.push_back(std::move(one));
+  }
+  return json;
+}
+
+std::string findings_text(const sim::LaunchResult& launch) {
+  std::string out;
+  const auto add = [&out](std::string_view word, const sim::Finding& f, const std::string& text) {
+    out += fmt::format("{}: {} (core {}, cycle {}): {}\n", word, f.kind, f.core, grouped(f.cycle), text);
+  };
+  for (const auto& f : launch.findings) add("finding", f, f.message);
+  for (const auto& f : launch.notes) add("note", f, f.message);
+  for (const auto& f : launch.suppressed) add("suppressed", f, f.reason);
+  return out;
+}
+
 Json diagnostics_json(const std::vector<isa::Diagnostic>& diagnostics) {
   Json json = Json::array();
   for (const auto& d : diagnostics) {

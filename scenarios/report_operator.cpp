@@ -136,10 +136,9 @@ Json operator_json(const OperatorOutcome& outcome, const sim::Machine& machine) 
     json["error_bound"] = v.error_bound;
     json["worst_error_over_bound"] = v.worst_ratio;
   }
-  json["findings"] = Json::array();
-  for (const auto& f : launch.findings) {
-    json["findings"].push_back({{"kind", f.kind}, {"core", f.core}, {"cycle", f.cycle}, {"message", f.message}});
-  }
+  json["findings"] = findings_json(launch.findings);
+  json["finding_notes"] = findings_json(launch.notes);
+  json["suppressed"] = findings_json(launch.suppressed);
   json["machine"] = machine_json(machine);
   json["assumed"] = {{"instructions", outcome.assumed_instructions},
                      {"packet_rules", outcome.assumed_packet_rules},
@@ -192,9 +191,7 @@ std::string operator_text(const OperatorOutcome& outcome, const sim::Machine& ma
                        v.passed() ? "ok" : "FAILED", v.max_error, v.error_bound, v.worst_ratio);
     if (!v.passed()) out += fmt::format("verify: the worst element is [{}][{}]\n", v.worst_row, v.worst_column);
   }
-  for (const auto& f : launch.findings) {
-    out += fmt::format("finding: {} (core {}, cycle {}): {}\n", f.kind, f.core, grouped(f.cycle), f.message);
-  }
+  out += findings_text(launch);
   for (const auto& note : notes(outcome)) out += "note: " + note + "\n";
   out += fmt::format("host: {:.2f} s\n", outcome.wall_s);
   return out;

@@ -74,7 +74,8 @@ Json cell_json(const Scenario& scenario, const CellResult& cell) {
     if (cell.beside->gmac_s > 0) json["beside"]["gmac_s"] = cell.beside->gmac_s;
   }
   json["status"] = outcome.launch.fault ? "fault" : "done";
-  json["findings"] = outcome.launch.findings.size();
+  json["findings"] = findings_json(outcome.launch.findings);
+  json["suppressed"] = findings_json(outcome.launch.suppressed);
   json["notes"] = cell.cell.notes;
   return json;
 }

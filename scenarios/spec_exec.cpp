@@ -323,6 +323,7 @@ ExecSpec load_exec_spec(const std::string& path, const sim::MachineConfig& machi
     spec.inputs.push_back(program_path);
   }
   isa::AssembleOptions options;
+  options.pipeline = machine.pipeline;
   if (const auto operands = root.find("operands")) options.operands = read_operands(*operands);
   const auto entry = root.find("entry");
   if (entry) spec.entry = entry->as_string();

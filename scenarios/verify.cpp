@@ -46,7 +46,7 @@ void Comparison::add(double actual, double reference, double bound) {
 }
 
 Verification verify_gemm(std::span<const float> x, std::span<const float> w, std::span<const float> y, std::int64_t m,
-                         std::int64_t n, std::int64_t k, double relative, double absolute) {
+                         std::int64_t n, std::int64_t k, double relative, double absolute, const FinishRow& finish) {
   constexpr std::int64_t k_rows_at_once = 512;  // keeps the FP64 copies small beside W's
   openblas_set_num_threads(static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 2U)));
   const std::vector<double> w64(w.begin(), w.end());
@@ -62,8 +62,14 @@ Verification verify_gemm(std::span<const float> x, std::span<const float> w, std
     magnitude.resize(product.size());
     multiply(x64, w64, product, rows, n, k);
     multiply(magnitudes(x64), w_abs, magnitude, rows, n, k);
+    for (double& bound : magnitude) bound = relative * bound + absolute;
+    const auto columns = static_cast<std::size_t>(n);
+    for (std::int64_t row = 0; finish && row < rows; ++row) {
+      const std::size_t at = static_cast<std::size_t>(row) * columns;
+      finish(first + row, std::span(product).subspan(at, columns), std::span(magnitude).subspan(at, columns));
+    }
     for (std::size_t i = 0; i < product.size(); ++i)
-      comparison.add(y[static_cast<std::size_t>(first * n) + i], product[i], relative * magnitude[i] + absolute);
+      comparison.add(y[static_cast<std::size_t>(first * n) + i], product[i], magnitude[i]);
   }
   return comparison.result();
 }

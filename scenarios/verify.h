@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 namespace mtsim::scenarios {
@@ -32,8 +33,10 @@ class Comparison {
 };
 
 /// Y [m, n] against X [m, k] * W [k, n] by OpenBLAS, all row-major. The bound of an element is relative * (|X||W|) +
-/// absolute.
+/// absolute. `finish` then makes of a row's exact values and bounds those of what the kernel did with it.
+using FinishRow = std::function<void(std::int64_t row, std::span<double> values, std::span<double> bounds)>;
 Verification verify_gemm(std::span<const float> x, std::span<const float> w, std::span<const float> y, std::int64_t m,
-                         std::int64_t n, std::int64_t k, double relative, double absolute);
+                         std::int64_t n, std::int64_t k, double relative, double absolute,
+                         const FinishRow& finish = {});
 
 }  // namespace mtsim::scenarios

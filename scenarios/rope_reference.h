@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rotary position embedding in FP64, and what the FP32 arithmetic of the kernels may be off by.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/rope/rope_tile.h"
+
+namespace mtsim::scenarios {
+
+/// Rotates the heads of one row; `values` are exact and the microcode's inputs differ by at most `bounds`, both are
+/// replaced by those of the result. A head has twice as many elements as inv_freq.
+void rotate_reference(std::int64_t position, std::span<const float> inv_freq, kernels::RopePairs pairs,
+                      kernels::DType dtype, std::span<double> values, std::span<double> bounds);
+
+}  // namespace mtsim::scenarios
