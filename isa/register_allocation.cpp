@@ -14,13 +14,21 @@ std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 struct Landing {
   int value;
-  bool kills;
+  bool kills;  // the value before
 };
 
 struct CycleFacts {
   std::vector<int> reads;
-  std::vector<Landing> landings;  // seen by the reads of this cycle
+  std::vector<Landing> landings;  // of what the same segment issued, seen by the reads of this cycle
   Place place;
+};
+
+// A segment as it is reached on one way: what was issued there and has not landed lands in it.
+struct Visit {
+  int segment = 0;
+  std::vector<int> way;  // segments passed before, the last one last: as many as results may be in flight from
+  std::vector<int> successors;
+  std::vector<std::pair<int, Landing>> in_flight;  // by cycle, ascending
 };
 
 // Interference and pressure of the virtual registers.
@@ -31,6 +39,7 @@ class Liveness {
     for (const auto& [reg, unused_physical] : pinned) m_live_at_exit.push_back(number(reg));
     number_values();
     collect_facts();
+    follow_ways();
     solve();
   }
 
@@ -43,8 +52,8 @@ class Liveness {
 
   std::vector<Register> undefined() const {
     BitSet live(m_values.size());
-    for (std::size_t s = 0; s < m_code.size(); ++s) {
-      if (m_code[s].entry) live |= m_live_in[s];
+    for (std::size_t v = 0; v < m_visits.size(); ++v) {
+      if (m_code[index(m_visits[v].segment)].entry && m_visits[v].way.empty()) live |= m_live_in[v];
     }
     std::vector<Register> found;
     live.for_each([&](std::size_t v) { found.push_back(m_values[v]); });
@@ -81,6 +90,7 @@ class Liveness {
 
   void collect_facts() {
     for (const Segment& segment : m_code) m_facts.emplace_back(segment.cycles.size());
+    m_outgoing.resize(m_code.size());
     for (std::size_t s = 0; s < m_code.size(); ++s) {
       for (std::size_t c = 0; c < m_code[s].cycles.size(); ++c) {
         for (const Instruction& instruction : m_code[s].cycles[c]) {
@@ -91,7 +101,14 @@ class Liveness {
           }
           for (const Write& write : writes(instruction, m_pipeline)) {
             if (write.reg.is_virtual()) {
-              land(s, c + index(write.cycles), {number(write.reg), !instruction.predicate});
+              const int lands = static_cast<int>(c) + write.cycles;
+              const Landing landing{number(write.reg), !instruction.predicate};
+              m_longest = std::max(m_longest, write.cycles);
+              if (lands < length(static_cast<int>(s))) {
+                m_facts[s][index(lands)].landings.push_back(landing);
+              } else {
+                m_outgoing[s].emplace_back(lands - length(static_cast<int>(s)), landing);
+              }
             }
           }
         }
@@ -99,33 +116,69 @@ class Liveness {
     }
   }
 
-  void land(std::size_t s, std::size_t cycle, Landing landing) {
-    const std::size_t length = m_facts[s].size();
-    if (cycle < length) {
-      m_facts[s][cycle].landings.push_back(landing);
-      return;
+  int length(int s) const { return static_cast<int>(m_code[index(s)].cycles.size()); }
+
+  // Every way from outside through the segments, as far back as a result may be in flight.
+  void follow_ways() {
+    std::map<std::pair<int, std::vector<int>>, int> known;
+    const auto visit = [&](int segment, const std::vector<int>& way) {
+      const auto [it, is_new] = known.try_emplace({segment, way}, static_cast<int>(m_visits.size()));
+      if (is_new) m_visits.push_back({segment, way, {}, in_flight(segment, way)});
+      return it->second;
+    };
+    for (std::size_t s = 0; s < m_code.size(); ++s) {
+      if (m_code[s].entry) visit(static_cast<int>(s), {});
     }
-    for (const int next : m_code[s].successors) land(index(next), cycle - length, landing);
+    for (std::size_t v = 0; v < m_visits.size(); ++v) {
+      std::vector<int> way = m_visits[v].way;
+      way.push_back(m_visits[v].segment);
+      int cycles = 0;
+      auto first = way.end();
+      while (first != way.begin() && cycles < m_longest) cycles += length(*--first);
+      way.erase(way.begin(), first);
+      for (const int next : m_code[index(m_visits[v].segment)].successors) {
+        const int to = visit(next, way);
+        m_visits[v].successors.push_back(to);
+      }
+    }
   }
 
-  BitSet live_out(std::size_t s) const {
+  std::vector<std::pair<int, Landing>> in_flight(int segment, const std::vector<int>& way) const {
+    std::vector<std::pair<int, Landing>> found;
+    int since = 0;  // cycles from the end of the segment looked at to the start of this one
+    for (std::size_t i = way.size(); i-- > 0; since += length(way[i])) {
+      for (const auto& [lands, landing] : m_outgoing[index(way[i])]) {
+        const int cycle = lands - since;
+        if (cycle >= 0 && cycle < length(segment)) found.emplace_back(cycle, landing);
+      }
+    }
+    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    return found;
+  }
+
+  BitSet live_out(const Visit& visit) const {
     BitSet live(m_values.size());
-    for (const int next : m_code[s].successors) live |= m_live_in[index(next)];
-    if (m_code[s].successors.empty()) {
+    for (const int next : visit.successors) live |= m_live_in[index(next)];
+    if (visit.successors.empty()) {
       for (const int value : m_live_at_exit) live.set(index(value));
     }
     return live;
   }
 
-  // Backwards through a segment. `visit` sees what is live behind the landings of a cycle.
-  template <typename Visit>
-  BitSet backward(std::size_t s, const Visit& visit) const {
-    BitSet live = live_out(s);
-    for (std::size_t c = m_facts[s].size(); c-- > 0;) {
-      const CycleFacts& facts = m_facts[s][c];
-      for (const int value : facts.reads) live.set(index(value));
-      visit(facts, live);
-      for (const Landing& landing : facts.landings) {
+  // Backwards through a segment. `look` sees what is live behind the landings of a cycle.
+  template <typename Look>
+  BitSet backward(const Visit& visit, const Look& look) const {
+    BitSet live = live_out(visit);
+    auto flying = visit.in_flight.rbegin();
+    std::vector<Landing> landings;
+    const std::vector<CycleFacts>& facts = m_facts[index(visit.segment)];
+    for (std::size_t c = facts.size(); c-- > 0;) {
+      landings = facts[c].landings;
+      for (; flying != visit.in_flight.rend() && index(flying->first) == c; ++flying)
+        landings.push_back(flying->second);
+      for (const int value : facts[c].reads) live.set(index(value));
+      look(facts[c].place, landings, live);
+      for (const Landing& landing : landings) {
         if (landing.kills) live.reset(index(landing.value));
       }
     }
@@ -133,37 +186,40 @@ class Liveness {
   }
 
   void solve() {
-    m_live_in.assign(m_code.size(), BitSet(m_values.size()));
+    m_live_in.assign(m_visits.size(), BitSet(m_values.size()));
     bool changed = true;
     while (changed) {
       changed = false;
-      for (std::size_t s = m_code.size(); s-- > 0;) {
-        BitSet live = backward(s, [](const CycleFacts&, const BitSet&) {});
-        if (live == m_live_in[s]) continue;
-        m_live_in[s] = std::move(live);
+      for (std::size_t v = m_visits.size(); v-- > 0;) {
+        BitSet live = backward(m_visits[v], [](const Place&, const std::vector<Landing>&, const BitSet&) {});
+        if (live == m_live_in[v]) continue;
+        m_live_in[v] = std::move(live);
         changed = true;
       }
     }
     m_interference.assign(m_values.size(), BitSet(m_values.size()));
-    for (std::size_t s = 0; s < m_code.size(); ++s) {
-      backward(s, [&](const CycleFacts& facts, const BitSet& live) { interfere(facts, live, m_live[s]); });
+    for (const Visit& visit : m_visits) {
+      backward(visit, [&](const Place& place, const std::vector<Landing>& landings, const BitSet& live) {
+        interfere(place, landings, live, m_live[index(visit.segment)]);
+      });
     }
   }
 
-  void interfere(const CycleFacts& facts, const BitSet& live, std::array<int, k_register_files>& most) {
-    for (std::size_t i = 0; i < facts.landings.size(); ++i) {
-      const std::size_t value = index(facts.landings[i].value);
+  void interfere(const Place& place, const std::vector<Landing>& landings, const BitSet& live,
+                 std::array<int, k_register_files>& most) {
+    for (std::size_t i = 0; i < landings.size(); ++i) {
+      const std::size_t value = index(landings[i].value);
       m_interference[value] |= live;
       live.for_each([&](std::size_t other) { m_interference[other].set(value); });
       for (std::size_t j = 0; j < i; ++j) {
-        const std::size_t other = index(facts.landings[j].value);
+        const std::size_t other = index(landings[j].value);
         m_interference[value].set(other);
         m_interference[other].set(value);
       }
     }
     std::array<int, k_register_files> count{};
     live.for_each([&](std::size_t v) { ++count[static_cast<std::size_t>(m_values[v].file)]; });
-    if (facts.place.line > 0) m_last_place = facts.place;
+    if (place.line > 0) m_last_place = place;
     for (std::size_t f = 0; f < k_register_files; ++f) {
       most[f] = std::max(most[f], count[f]);
       if (count[f] > m_pressure[f].most) m_pressure[f] = {count[f], m_last_place};
@@ -178,7 +234,10 @@ class Liveness {
   std::vector<Register> m_values;
   std::vector<bool> m_predicate;
   std::vector<std::vector<CycleFacts>> m_facts;
-  std::vector<BitSet> m_live_in;
+  std::vector<std::vector<std::pair<int, Landing>>> m_outgoing;  // by segment: cycles behind its end
+  int m_longest = 0;                                             // latency
+  std::vector<Visit> m_visits;
+  std::vector<BitSet> m_live_in;  // by visit
   std::vector<BitSet> m_interference;
   std::array<RegisterPressure, k_register_files> m_pressure{};
   Place m_last_place;

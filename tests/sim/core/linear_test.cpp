@@ -223,6 +223,43 @@ void check_clean(const isa::Program& program, const isa::Pipeline& pipeline) {
   }
 }
 
+// Loops within a loop: pointers and sums live from one to the next and around, values land where loops begin.
+LinearText random_nest(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto any = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
+  LinearText text;
+  text.independent = any(2) == 0;  // it loads from X and stores to Y
+  for (const auto& [name, reg] : std::map<std::string, std::string>{
+           {"p0", "AR0"}, {"p1", "AR1"}, {"p2", "AR2"}, {"py", "AR3"}, {"k", "R0"}, {"o", "R1"}})
+    text.declare(name, reg);
+  for (int i = 0; i < 3; ++i) text.declare("sum" + std::to_string(i), "VR" + std::to_string(40 + i));
+  for (int i = 0; i < 4; ++i) text.declare("v" + std::to_string(i), "VR" + std::to_string(50 + i));
+  const auto pointer = [&] { return "p" + std::to_string(any(3)); };
+  const auto sum = [&] { return "sum" + std::to_string(any(3)); };
+  text.lines = {"SMVAGA x, p0",  "SMVAGA x, p1",  "SMVAGA x, p2", "SMVAGA y, py",
+                "VMOVI 0, sum0", "VMOVI 0, sum1", "SADD 0, n, o", "VMOVI 0, sum2"};
+  text.lines.push_back("outer:");
+  const int loops = 1 + any(3);
+  for (int loop = 0; loop < loops; ++loop) {
+    if (any(2) == 0) text.lines.push_back("SMVAGA x, " + pointer());
+    text.lines.push_back("SMOVI24 " + std::to_string(4 + any(3)) + ", k");
+    text.lines.push_back("loop" + std::to_string(loop) + ":");
+    text.lines.emplace_back(".trip 4");
+    const int loads = 1 + any(3);
+    for (int i = 0; i < loads; ++i) {
+      const std::string v = "v" + std::to_string(i), total = sum();
+      text.lines.push_back("VLDW *" + pointer() + "++[16], " + v);
+      if (any(2) == 0) text.lines.push_back("VFMULAS32 " + v + ", " + sum() + ", " + total + ", " + total);
+      if (any(2) == 0) text.lines.push_back("VSTW " + (any(2) == 0 ? v : total) + ", *py++[16]");
+    }
+    text.lines.emplace_back("SSUB 1, k, k");
+    text.lines.push_back("[k] SBR loop" + std::to_string(loop));
+  }
+  text.lines.insert(text.lines.end(), {"SSUB 1, o, o", "[o] SBR outer", "VSTW sum0, *+py[0]", "VSTW sum1, *+py[16]",
+                                       "VSTW sum2, *+py[32]"});
+  return text;
+}
+
 }  // namespace
 
 TEST_CASE("a value that lives longer than the interval gets a copy", "[core][linear]") {
@@ -243,6 +280,28 @@ TEST_CASE("a value that lives longer than the interval gets a copy", "[core][lin
   CHECK(report.copies >= 1);
   const isa::Program reference = isa::assemble(text.one_by_one(), "reference.s");
   for (const int n : {1, 3, 12}) CHECK((run(program, {}, n, 7).am == run(reference, {}, n, 7).am));
+}
+
+TEST_CASE("scheduled random nests of loops give the bits of one instruction after the other", "[core][linear]") {
+  isa::Pipeline slower;
+  slower.override(isa::Mnemonic::VLDW, 12);
+  slower.override(isa::Mnemonic::VFMULAS32, 8);
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    const LinearText text = random_nest(seed);
+    const std::string linear = text.linear();
+    CAPTURE(seed, linear);
+    const isa::Program reference = isa::assemble(text.one_by_one(), "reference.s");
+    for (const isa::Pipeline& pipeline : {isa::Pipeline{}, slower}) {
+      const isa::Program program =
+          isa::assemble(linear, "linear.s", {.operands = {}, .defines = {}, .pipeline = pipeline});
+      for (const int n : {1, 3}) {
+        const Outcome expected = run(reference, {}, n, seed), got = run(program, pipeline, n, seed);
+        REQUIRE(expected.result.status == RunStatus::done);
+        REQUIRE(got.result.status == RunStatus::done);
+        CHECK((got.am == expected.am));
+      }
+    }
+  }
 }
 
 TEST_CASE("scheduled random loops give the bits of one instruction after the other", "[core][linear]") {
