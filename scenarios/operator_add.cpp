@@ -43,8 +43,8 @@ const Operator& add_operator() {
       .reference = add_rows,
       .scale = {1, 0.7F},  // sums round
       .complete =
-          [](StreamOperatorInfo& op, const CaseSpec& spec) {
-            if (is_naive(spec)) op.naive = kernels::NaiveRowsShape{.op = kernels::NaiveOp::add};
+          [](StreamOperatorInfo& info, const CaseSpec& spec) {
+            if (is_naive(spec)) info.naive = kernels::NaiveRowsShape{.op = kernels::NaiveOp::add};
           },
   });
   return op;

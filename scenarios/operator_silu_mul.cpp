@@ -52,10 +52,10 @@ const Operator& silu_mul_operator() {
       .reference = [](ReferenceRow& row) { silu_mul_row(row, k_roundings); },
       .scale = {20},  // from e^-20 to where SiLU is the identity
       .complete =
-          [](StreamOperatorInfo& op, const CaseSpec& spec) {
+          [](StreamOperatorInfo& info, const CaseSpec& spec) {
             if (!is_naive(spec)) return;
-            op.naive = kernels::NaiveRowsShape{.op = kernels::NaiveOp::silu_mul};
-            op.reference = [](ReferenceRow& row) { silu_mul_row(row, k_naive_roundings); };
+            info.naive = kernels::NaiveRowsShape{.op = kernels::NaiveOp::silu_mul};
+            info.reference = [](ReferenceRow& row) { silu_mul_row(row, k_naive_roundings); };
           },
   });
   return op;

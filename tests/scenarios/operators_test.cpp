@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "isa/assembler.h"
 #include "scenarios/operands.h"
 #include "scenarios/operator_runner.h"
 #include "scenarios/regress.h"
@@ -96,6 +97,42 @@ TEST_CASE("the values of every operator do not depend on how fast memory and cor
       other.set_machine(machine(sets));
       CHECK(other.run(r).passed());
     }
+  }
+}
+
+TEST_CASE(
+    "on a machine with fewer units and other latencies scheduled kernels stay right and hand schedules are refused",
+    "[operators][whatif]") {
+  OperatorRunner& whatif = runner();
+  whatif.set_machine(sim::Machine::load("whatif_two_vmacs", {}));
+  std::set<std::string> right, refused;
+  for (const Operator* op : operators()) {
+    for (const std::string& variant : variants(*op)) {
+      for (const DType dtype : op->info().dtypes) {
+        OperatorRequest r = request(*op, dtype, 1, variant);
+        r.options = {.depth = sim::Depth::functional, .verify = true};
+        const std::string what = fmt::format("{} {} {}", op->info().name, to_string(dtype), variant);
+        INFO(what);
+        try {
+          const OperatorOutcome outcome = whatif.run(r);
+          CHECK(outcome.passed());
+          right.insert(what);
+        } catch (const isa::IsaError& error) {
+          CHECK_THAT(error.what(), Catch::Contains("is scheduled for VFMULAS32=6 and this machine has 8") ||
+                                       Catch::Contains("is scheduled for a machine with VMAC3"));
+          refused.insert(what);
+        }
+      }
+    }
+  }
+  for (const char* scheduled : {"softmax f32 ", "rmsnorm f16 ", "rope f32 half", "silu_mul f16 ", "transpose f32 ",
+                                "convert f16 ", "gemm f16 out_in"}) {
+    INFO(scheduled);
+    CHECK(right.contains(scheduled));
+  }
+  for (const char* by_hand : {"gemm f32 ", "add f32 "}) {
+    INFO(by_hand);
+    CHECK(refused.contains(by_hand));
   }
 }
 
