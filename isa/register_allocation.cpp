@@ -445,11 +445,12 @@ Allocation allocate_registers(const std::vector<Segment>& code, const Pipeline& 
     const int value = node.values[0] >= 0 ? node.values[0] : node.values[1];
     const Register reg = liveness.values()[index(value)];
     const RegisterPressure& pressure = liveness.pressure()[static_cast<std::size_t>(reg.file)];
+    const std::size_t candidates = (node.values.size() > 1 ? 2 : 1) * node.candidates.size();
     allocation.complete = false;
     allocation.failure =
-        fmt::format("{} {} registers are live at once, and {} can hold {}", pressure.most,
+        fmt::format("{} {} registers are live at once, and {} {}", pressure.most,
                     k_register_file_names[static_cast<std::size_t>(reg.file)],
-                    (node.values.size() > 1 ? 2 : 1) * node.candidates.size(),
+                    candidates > 0 ? fmt::format("{} can hold", candidates) : "the code around leaves none for",
                     node.values.size() > 1                ? "a pair"
                     : liveness.predicates()[index(value)] ? "a predicate"
                     : reg.file == RegisterFile::AR || reg.file == RegisterFile::OR

@@ -215,12 +215,12 @@ class Doctor {
     code[0].entry = true;
     for (Segment& segment : code) std::erase(segment.successors, -1);
     const Allocation allocation = allocate_registers(code, m_machine, registers);
+    report.registers = allocation.live[index(kernel)];
     if (!allocation.complete) throw CannotReplace("out of registers: " + allocation.failure);
     for (const Register reg : allocation.undefined) {
       if (registers.pinned.count(reg) > 0) continue;
       throw CannotReplace(fmt::format("a value of {} from in front of the loop is lost", reg.str()));
     }
-    report.registers = allocation.live[index(kernel)];
     Program changed = spliced(loop, code, allocation.physical);
     for (const Diagnostic& diagnostic : check(changed, m_machine)) {
       if (diagnostic.severity == Severity::error)
