@@ -135,6 +135,8 @@ Json operator_json(const OperatorOutcome& outcome, const sim::Machine& machine) 
     json["max_error"] = v.max_error;
     json["error_bound"] = v.error_bound;
     json["worst_error_over_bound"] = v.worst_ratio;
+    json["rms_error"] = v.rms_error;
+    json["rms_reference"] = v.rms_reference;
   }
   json["findings"] = findings_json(launch.findings);
   json["finding_notes"] = findings_json(launch.notes);
@@ -189,6 +191,10 @@ std::string operator_text(const OperatorOutcome& outcome, const sim::Machine& ma
     const Verification& v = *outcome.verification;
     out += fmt::format("verify: {}; max error {:.3e} (bound there {:.3e}), worst error / bound {:.3f}\n",
                        v.passed() ? "ok" : "FAILED", v.max_error, v.error_bound, v.worst_ratio);
+    if (v.rms_reference > 0) {
+      out += fmt::format("verify: rms error {:.2e} of the results' rms {:.3g}\n", v.rms_error / v.rms_reference,
+                         v.rms_reference);
+    }
     if (!v.passed()) out += fmt::format("verify: the worst element is [{}][{}]\n", v.worst_row, v.worst_column);
   }
   out += findings_text(launch);

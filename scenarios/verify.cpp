@@ -30,6 +30,11 @@ std::vector<double> magnitudes(std::vector<double> values) {
 
 void Comparison::add(double actual, double reference, double bound) {
   const std::int64_t index = m_index++;
+  if (std::isfinite(actual) && std::isfinite(reference)) {
+    ++m_finite;
+    m_squared_errors += (actual - reference) * (actual - reference);
+    m_squared_references += reference * reference;
+  }
   if (actual == reference || (std::isnan(actual) && std::isnan(reference))) return;
   const double error = std::abs(actual - reference);
   double ratio = error / bound;
@@ -43,6 +48,14 @@ void Comparison::add(double actual, double reference, double bound) {
     m_result.max_error = error;
     m_result.error_bound = bound;
   }
+}
+
+Verification Comparison::result() const {
+  Verification result = m_result;
+  if (m_finite == 0) return result;
+  result.rms_error = std::sqrt(m_squared_errors / static_cast<double>(m_finite));
+  result.rms_reference = std::sqrt(m_squared_references / static_cast<double>(m_finite));
+  return result;
 }
 
 Verification verify_gemm(std::span<const float> x, std::span<const float> w, std::span<const float> y, std::int64_t m,

@@ -14,6 +14,8 @@ struct Verification {
   double error_bound = 0;  // the bound at that element
   double worst_ratio = 0;  // largest error / bound over all elements; infinite when an element is wrongly not finite
   std::int64_t worst_row = 0, worst_column = 0;  // where that is
+  double rms_error = 0;                          // root mean square of result - reference where both are finite
+  double rms_reference = 0;                      // and of the reference there
   bool passed() const { return worst_ratio <= 1; }
 };
 
@@ -24,11 +26,13 @@ class Comparison {
 
   /// The next element. A NaN or infinite reference wants the same; a bound of 0 wants the exact value.
   void add(double actual, double reference, double bound);
-  const Verification& result() const { return m_result; }
+  Verification result() const;
 
  private:
   std::int64_t m_columns;
   std::int64_t m_index = 0;
+  std::int64_t m_finite = 0;
+  double m_squared_errors = 0, m_squared_references = 0;
   Verification m_result;
 };
 

@@ -50,8 +50,8 @@ struct GemmChoice {
   GemmEpilogue epilogue = {};
 };
 
-/// Block sizes in elements. The defaults are the paper's for FP32; for FP16, of which it prints none, those that are
-/// fastest in the simulated machine (docs/architects.md).
+/// Block sizes in elements. The defaults are the paper's for FP32; of FP16 it prints none: there they are the fastest of
+/// a grid (scenarios/paper/table_viii.yaml).
 struct GemmTiles {
   std::int64_t mg = 720;       // rows of X in GSM
   std::int64_t kg = 2048;      // columns of X in GSM

@@ -64,6 +64,21 @@ TEST_CASE("variants, tiles and machine numbers change the run", "[gemm]") {
   CHECK_THAT(folder.mtsim("op gemm --m 48 --n 512 --k 512").out, Contains("GMAC/s") && Contains("broadcast_step"));
 }
 
+TEST_CASE("the errors of FP16 sums are those of docs/kernel-writers.md", "[gemm]") {
+  // Percent of the results' rms. Operands are uniform, so that other seeds and sizes give these within a few percent.
+  const auto [options, percent] = GENERATE(table<std::string, double>({{"--variant f16_sums", 0.94},
+                                                                       {"--tile k_promote=256", 0.24},
+                                                                       {"", 0.17},
+                                                                       {"--tile k_promote=64", 0.12},
+                                                                       {"--tile k_promote=32", 0.087},
+                                                                       {"--variant f32_sums", 0.145}}));
+  const Folder folder;
+  const auto json = folder.mtsim("op gemm --m 24 --n 2048 --k 4096 --dtype f16 --verify --json - " + options).json();
+  const double measured = 100 * json.at("rms_error").get<double>() / json.at("rms_reference").get<double>();
+  CAPTURE(options, measured);
+  CHECK(measured == Approx(percent).epsilon(0.05));
+}
+
 TEST_CASE("what cannot run is refused with exit 2", "[gemm]") {
   struct Case {
     std::string arguments, message;
