@@ -48,8 +48,11 @@ bench: $(BUILD)/build.ninja ## speed of the simulator on this host, beside its y
 	cmake --build $(BUILD) --target mtsim mtsim_bench
 	$(BUILD)/mtsim_bench
 
-fit: build ## fit the fitted numbers of sim/machines/mt3000.yaml to Table VIII (FP32) and write them there
+fit: build ## fit the fitted numbers of the three mt3000 machines to Table VIII (FP32) and write them there
 	$(BUILD)/mtsim fit scenarios/paper/table_viii.yaml --write sim/machines/mt3000.yaml
+	$(BUILD)/mtsim fit scenarios/paper/table_viii.yaml --write sim/machines/mt3000-exposed.yaml
+	$(BUILD)/mtsim fit scenarios/paper/table_viii.yaml --write sim/machines/mt3000-rowcost.yaml \
+	  --parameters ddr.bandwidth_gb_s,ddr.row_cost_ns
 
 regress: build ## compare what every kernel and operator takes with its golden file
 	$(BUILD)/mtsim regress

@@ -15,7 +15,9 @@
 namespace mtsim::scenarios {
 
 /// The numbers that may be fitted. Everything else is known, assumed with a range, or predicted, and stays so.
-inline constexpr std::array<std::string_view, 2> k_fittable = {"ddr.bandwidth_gb_s", "dma.broadcast_rendezvous_us"};
+/// A machine has the DDR's bandwidth and one mechanism more: a cost per broadcast step or per row of a transfer.
+inline constexpr std::array<std::string_view, 3> k_fittable = {"ddr.bandwidth_gb_s", "dma.broadcast_rendezvous_us",
+                                                               "ddr.row_cost_ns"};
 inline constexpr std::string_view k_fit_metric = "latency_ms";
 /// A value counts as equally good while the mean absolute error grows by no more than this many percent points.
 inline constexpr double k_fit_tolerance_percent = 0.3;

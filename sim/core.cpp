@@ -274,6 +274,9 @@ int Core::dma_broadcast(Move move, int barrier_id) {
     for (const auto& participant : arrivals) m_zone.cores[participant.ref.core]->release_in(m_zone.costs.rendezvous);
   }
   block(Where::broadcast, barrier_id, CycleClass::broadcast_step, [&] { return now_cycles() >= m_release_at; });
+  if (m_zone.costs.broadcast_exposed && dma.busy(channel)) {
+    block(Where::channel, channel, CycleClass::broadcast_step, [&] { return !dma.busy(channel); });
+  }
   return channel;
 }
 

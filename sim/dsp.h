@@ -74,7 +74,8 @@ class Dsp {
   int raw_dma_p2p(Pointer source, Rows source_rows, Pointer destination, Rows destination_rows, int priority,
                   int channel, Source from = Source::current());
   /// Every core of the launch calls it with the same source and barrier id and its own destination. The source is read
-  /// once. Blocks until rendezvous_us after the last core called it; then the bytes move until dma_wait.
+  /// once. Blocks until rendezvous_us after the last core called it; then the bytes move until dma_wait. (With
+  /// dma.broadcast_exposed it blocks until they are there; a program that is right waits all the same.)
   int dma_broadcast(Pointer source, Rows source_rows, Pointer destination, Rows destination_rows, int barrier_id,
                     Source from = Source::current());
   /// Blocks until the transfer of `channel` is done. Waiting for an idle channel returns at once.

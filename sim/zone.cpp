@@ -17,7 +17,8 @@ Costs::Costs(const MachineConfig& machine)
       call(machine.core.call_cycles),
       dma_issue(machine.core.dma_issue_cycles),
       dma_wait(machine.core.dma_wait_cycles),
-      verb(machine.core.verb_cycles) {}
+      verb(machine.core.verb_cycles),
+      broadcast_exposed(machine.dma.broadcast_exposed != 0) {}
 
 Zone::Zone(const MachineConfig& machine_config, const ClusterOptions& cluster_options)
     : machine(machine_config),

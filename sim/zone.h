@@ -29,6 +29,7 @@ struct Costs {
   explicit Costs(const MachineConfig& machine);
   std::int64_t launch, barrier, rendezvous, dma_start;  // from microseconds
   std::int64_t call, dma_issue, dma_wait, verb;
+  bool broadcast_exposed;
 };
 
 /// Starts fresh with each launch.

@@ -55,6 +55,7 @@ struct MachineConfig {
     double start_us;                 // from issue until the first byte moves
     double broadcast_rendezvous_us;  // blocks every participant after the last one called
     double broadcast_factor;         // broadcast time / p2p time of the same bytes
+    std::int64_t broadcast_exposed;  // 1: the verb returns when its bytes have arrived; 0: they move until dma_wait
   } dma;
 
   isa::Pipeline pipeline;  // latencies by mnemonic, and the issue slots that are there (core.absent_units)

@@ -90,6 +90,7 @@ std::vector<MachineField> machine_fields(MachineConfig& c) {
       {"dma.start_us",                "us",       &c.dma.start_us,                between(0, k_most_us)},
       {"dma.broadcast_rendezvous_us", "us",       &c.dma.broadcast_rendezvous_us, between(0, k_most_us)},
       {"dma.broadcast_factor",        "ratio",    &c.dma.broadcast_factor,        above_zero(100)},
+      {"dma.broadcast_exposed",       "flag",     &c.dma.broadcast_exposed,       between(0, 1)},
       // clang-format on
   };
 }

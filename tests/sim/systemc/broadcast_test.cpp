@@ -32,6 +32,21 @@ TEST_CASE("the bytes of a broadcast move once, in the background, faster by the 
   });
 }
 
+TEST_CASE("an exposed broadcast returns when its bytes are there", "[broadcast]") {
+  MachineConfig machine = bench_machine();
+  machine.dma.broadcast_exposed = 1;
+  const LaunchResult result = fresh({}, machine).launch([](Dsp& dsp) {
+    const Pointer buffer = dsp.vector_malloc(8192);
+    int channel = -1;
+    const std::int64_t verb =
+        cycles_of(dsp, [&] { channel = dsp.dma_broadcast(k_source, row(4000), buffer, row(4000), 0); });
+    CHECK(verb == k_issue + k_rendezvous + k_start + 4000 / 10 * 9 / 10);
+    CHECK(cycles_of(dsp, [&] { dsp.dma_wait(channel); }) == k_wait);
+  });
+  CHECK(result.findings.empty());
+  CHECK(of(result.cores[2], CycleClass::broadcast_step) == k_rendezvous + k_start + 360);
+}
+
 TEST_CASE("the broadcast factor holds where the ports bind, too", "[broadcast]") {
   const auto background = [](double gsm, double ddr, Pointer source) {
     MachineConfig machine = bench_machine();

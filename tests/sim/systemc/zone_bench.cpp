@@ -27,7 +27,11 @@ MachineConfig bench_machine() {
                      .launch_us = 1};
   machine.ddr = {
       .bytes = std::int64_t{20} << 30, .bandwidth_gb_s = k_ddr, .row_cost_ns = 0, .memory_model = "bandwidth"};
-  machine.dma = {.channels = 16, .start_us = 0.05, .broadcast_rendezvous_us = 0.2, .broadcast_factor = 0.9};
+  machine.dma = {.channels = 16,
+                 .start_us = 0.05,
+                 .broadcast_rendezvous_us = 0.2,
+                 .broadcast_factor = 0.9,
+                 .broadcast_exposed = 0};
   return machine;
 }
 
