@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <fstream>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,7 +58,9 @@ class TraceWriter : public Observer {
     bool written = false;
   };
   void begin_event();
-  void name_track(int process, int track, const std::string& name);  // once
+  /// Once; tracks up to 63. `number` is part of the name when it is not negative.
+  void name_track(int process, int track, std::string_view name, int number = -1);
+  const std::string& source(const std::source_location& place);
   void slice(int process, int track, std::int64_t from, std::int64_t cycles, std::string_view name,
              std::string_view arguments);
   void count(Counter& counter, std::int64_t cycle, double value);
@@ -73,10 +74,12 @@ class TraceWriter : public Observer {
   TraceWindow m_window;
   bool m_packets;
   std::int64_t m_packets_written = 0;
-  std::int64_t m_shift = 0;                                   // cycles of the launches before
-  std::vector<std::vector<Issue>> m_issues;                   // by core and channel: the transfer there
-  std::map<int, std::set<int>> m_named;                       // tracks that have a name, by process
-  std::map<const DecodedProgram*, std::string> m_not_static;  // why; "" when static
+  std::int64_t m_shift = 0;                  // cycles of the launches before
+  std::vector<std::vector<Issue>> m_issues;  // by core and channel: the transfer there
+  std::vector<std::uint64_t> m_named;        // by process: a bit a track that has a name
+  std::map<std::pair<const char*, std::uint_least32_t>, std::string> m_sources;  // source_text()
+  std::string m_text;                                                            // of call(), kept for its storage
+  std::map<const DecodedProgram*, std::string> m_not_static;                     // why; "" when static
   Counter m_ddr{"DDR busy", "%"}, m_gsm{"GSM", "bytes per cycle"};
   std::vector<std::string> m_notes;
 };
