@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "kernels/gemm/gemm_tile.h"
+
 namespace mtsim::kernels {
 namespace {
 
@@ -64,6 +66,30 @@ void RaceOracle::touch_tile(int access, sim::Pointer pointer, std::int64_t rows,
       if (!its.accesses.empty() && its.accesses.back() == std::pair(access, write)) continue;
       its.accesses.emplace_back(access, write);
       its.written = its.written || write;
+    }
+  }
+}
+
+void RaceOracle::narrow(int access, sim::Pointer sums, std::int64_t sums_pitch, sim::Pointer y, std::int64_t y_pitch,
+                        bool merge) {
+  constexpr std::int64_t k_rows = 6, k_groups = 4, k_sums_bytes = 256, k_y_bytes = 128;  // groups of 64 columns
+  const auto whole = [&](sim::Pointer at, std::int64_t bytes) {
+    const auto [some, all] = written(at, 1, bytes, bytes);
+    return some == all;
+  };
+  for (std::int64_t row = 0; row < k_rows; ++row) {
+    std::vector<bool> has_values;
+    for (std::int64_t g = 0; g < k_groups; ++g) {
+      has_values.push_back(whole(sums + row * sums_pitch + g * k_sums_bytes, k_sums_bytes) &&
+                           (!merge || whole(y + row * y_pitch + g * k_y_bytes, k_y_bytes)));
+    }
+    for (std::int64_t g = 0; g < k_groups; ++g) {
+      const sim::Pointer to = y + row * y_pitch + g * k_y_bytes;
+      for (std::int64_t byte = 0; byte < k_y_bytes; byte += k_word) {
+        Word& its = word(to, byte);
+        its.accesses.emplace_back(access, true);
+        its.written = has_values[static_cast<std::size_t>(g)];
+      }
     }
   }
 }
@@ -135,10 +161,20 @@ void RaceOracle::call(const Verb& verb, const sim::Kernel& kernel, std::span<con
       input(arguments[2].pointer, k_rows, columns * sum_bytes, number(6));
     }
     touch_tile(access, arguments[2].pointer, k_rows, columns * sum_bytes, number(6), true);
+  } else if (program == "gemm_tile") {  // as above
+    const GemmTile& tile = gemm_tile_of(kernel.program->program());
+    const std::int64_t bytes = bytes_of(tile.dtype), sum_bytes = tile.promotes ? 4 : bytes;
+    input(arguments[0].pointer, tile.rows, number(3) * bytes, number(4));
+    input(arguments[1].pointer, number(3), tile.columns() * bytes, number(5));
+    if (kernel.entry == "accumulate") {
+      input(arguments[2].pointer, tile.rows, tile.columns() * sum_bytes, number(6));
+    }
+    touch_tile(access, arguments[2].pointer, tile.rows, tile.columns() * sum_bytes, number(6), true);
   } else if (program == "gemm_narrow_6x256") {  // sums, y, sums_pitch, y_pitch
     input(arguments[0].pointer, k_rows, 256 * 4, number(2));
-    if (kernel.entry == "merge") input(arguments[1].pointer, k_rows, 256 * 2, number(3));
-    touch_tile(access, arguments[1].pointer, k_rows, 256 * 2, number(3), true);
+    const bool merge = kernel.entry == "merge";
+    if (merge) input(arguments[1].pointer, k_rows, 256 * 2, number(3));
+    narrow(access, arguments[0].pointer, number(2), arguments[1].pointer, number(3), merge);
   } else if (program == "zero_sm_column") {  // x, rows, pitch
     touch_tile(access, arguments[0].pointer, number(1), 8, number(2), true);
   } else if (program == "zero_am") {  // w, bytes

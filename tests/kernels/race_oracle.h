@@ -47,7 +47,7 @@ class RaceOracle : public sim::Observer {
   };
   struct Word {
     std::vector<std::pair<int, bool>> accesses;  // which, and whether it writes; in the order of the log
-    bool written = false;
+    bool written = false;                        // with values
   };
   struct Transfer {
     int begin = 0, end = 0;
@@ -61,6 +61,8 @@ class RaceOracle : public sim::Observer {
   void touch(int access, sim::Pointer pointer, const sim::Rows& rows, bool write);
   void touch_tile(int access, sim::Pointer pointer, std::int64_t rows, std::int64_t bytes, std::int64_t pitch,
                   bool write);
+  /// gemm_narrow_6x256: writes all of Y1, but values only where the sums hold some: not all of M1 x N1 is computed.
+  void narrow(int access, sim::Pointer sums, std::int64_t sums_pitch, sim::Pointer y, std::int64_t y_pitch, bool merge);
 
   int m_cores = 0;
   std::vector<Node> m_nodes;
