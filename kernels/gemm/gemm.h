@@ -62,7 +62,8 @@ struct GemmTiles {
   static GemmTiles of(DType dtype, const GemmChoice& choice = {});
 };
 
-// M1 x N1, what the microkernel computes at a time.
+// M1 x N1, what the microkernel written by hand computes at a time; gemm_tile.s has other sizes for what is left of M
+// and N.
 inline constexpr std::int64_t k_gemm_m1 = 6;
 constexpr std::int64_t gemm_n1(DType dtype) { return dtype == DType::f32 ? 128 : 256; }
 

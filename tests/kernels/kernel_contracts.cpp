@@ -6,11 +6,14 @@
 #include <stdexcept>
 #include <string>
 
+#include "kernels/gemm/gemm_tile.h"
+
 namespace mtsim::kernels {
 namespace {
 
 /// One call.
 struct Call {
+  const isa::Program& program;
   const std::string& entry;
   std::span<const sim::Argument> arguments;
   const KernelFacts& facts;
@@ -33,6 +36,17 @@ KernelContract gemm(const Call& call, std::int64_t columns) {  // x, w, y, k, x_
                            call.rows(1, call.number(3), columns * b, call.number(5))},
                           {y}};
   if (call.entry.starts_with("accumulate")) contract.reads.push_back(y);
+  return contract;
+}
+
+KernelContract gemm_tile(const Call& call) {  // as gemm
+  const GemmTile& tile = gemm_tile_of(call.program);
+  const std::int64_t b = bytes_of(tile.dtype), sum_bytes = tile.promotes ? 4 : b;
+  const Tile y = call.rows(2, tile.rows, tile.columns() * sum_bytes, call.number(6));
+  KernelContract contract{{call.rows(0, tile.rows, call.number(3) * b, call.number(4)),
+                           call.rows(1, call.number(3), tile.columns() * b, call.number(5))},
+                          {y}};
+  if (call.entry == "accumulate") contract.reads.push_back(y);
   return contract;
 }
 
@@ -101,6 +115,7 @@ using Contract = std::function<KernelContract(const Call&)>;
 const std::map<std::string, Contract> k_contracts = {
     {"gemm_f32_6x128", [](const Call& call) { return gemm(call, 128); }},
     {"gemm_f16_6x256", [](const Call& call) { return gemm(call, 256); }},
+    {"gemm_tile", gemm_tile},
     {"gemm_dot_1x32", gemm_dot},
     {"gemm_narrow_6x256", narrow},
     {"gemm_narrow_row",  // sums, y, n
@@ -141,7 +156,7 @@ KernelContract contract_of(const sim::Kernel& kernel, std::span<const sim::Argum
   const std::string& program = kernel.program->program().name;
   const auto known = k_contracts.find(program);
   if (known == k_contracts.end()) throw std::logic_error("no contract is known of " + program);
-  return known->second({kernel.entry, arguments, facts});
+  return known->second({kernel.program->program(), kernel.entry, arguments, facts});
 }
 
 }  // namespace mtsim::kernels
