@@ -19,7 +19,7 @@ namespace {
 
 // Processes and tracks of the trace.
 constexpr int k_memory_process = 1000;
-constexpr int k_core_track = 0, k_packet_track = 1, k_first_channel_track = 10;
+constexpr int k_core_track = 0, k_packet_track = 1, k_counter_track = 2, k_first_channel_track = 10;
 int process_of(int core) { return core + 1; }
 
 constexpr std::size_t k_buffer_bytes = std::size_t{1} << 20;
@@ -137,10 +137,9 @@ void TraceWriter::begin_event() {
 
 void TraceWriter::name_track(int process, int track, std::string_view name, int number) {
   if (m_named.size() <= static_cast<std::size_t>(process)) m_named.resize(static_cast<std::size_t>(process) + 1);
-  std::uint64_t& tracks = m_named[static_cast<std::size_t>(process)];
-  const std::uint64_t mark = std::uint64_t{1} << track;
-  if ((tracks & mark) != 0) return;
-  if (tracks == 0) {
+  auto& tracks = m_named[static_cast<std::size_t>(process)];
+  if (tracks.test(static_cast<std::size_t>(track))) return;
+  if (tracks.none()) {
     begin_event();
     const std::string text = process == k_memory_process ? "memory" : fmt::format("core {}", process - 1);
     fmt::format_to(std::back_inserter(m_buffer),
@@ -150,7 +149,7 @@ void TraceWriter::name_track(int process, int track, std::string_view name, int 
                    "{{\"ph\":\"M\",\"pid\":{0},\"name\":\"process_sort_index\",\"args\":{{\"sort_index\":{0}}}}}",
                    process);
   }
-  tracks |= mark;
+  tracks.set(static_cast<std::size_t>(track));
   if (name.empty()) return;
   begin_event();
   fmt::format_to(std::back_inserter(m_buffer),
@@ -291,17 +290,21 @@ const std::string& TraceWriter::source(const std::source_location& place) {
   return known->second;
 }
 
-void TraceWriter::rates(std::int64_t cycle, double ddr_busy, double gsm_bytes_per_cycle) {
-  count(m_ddr, cycle + m_shift, 100 * ddr_busy);
-  count(m_gsm, cycle + m_shift, gsm_bytes_per_cycle);
+void TraceWriter::rates(std::int64_t cycle, const Fabric::Shares& shares) {
+  count(k_memory_process, m_ddr, cycle + m_shift, 100 * shares.ddr);
+  count(k_memory_process, m_gsm, cycle + m_shift, shares.gsm);
+  m_ports.resize(shares.ports.size(), {"DMA port", "bytes per cycle"});
+  for (std::size_t core = 0; core < m_ports.size(); ++core) {
+    count(process_of(static_cast<int>(core)), m_ports[core], cycle + m_shift, shares.ports[core]);
+  }
 }
 
-void TraceWriter::count(Counter& counter, std::int64_t cycle, double value) {
+void TraceWriter::count(int process, Counter& counter, std::int64_t cycle, double value) {
   const auto write = [&](std::int64_t at, double level) {
-    name_track(k_memory_process, 0, "");
+    name_track(process, k_counter_track, "");
     begin_event();
     fmt::format_to(std::back_inserter(m_buffer),
-                   "{{\"ph\":\"C\",\"pid\":{},\"ts\":{},\"name\":\"{}\",\"args\":{{\"{}\":{:.2f}}}}}", k_memory_process,
+                   "{{\"ph\":\"C\",\"pid\":{},\"ts\":{},\"name\":\"{}\",\"args\":{{\"{}\":{:.2f}}}}}", process,
                    time_text(at), counter.name, counter.unit, level);
     counter.written = true;
   };
@@ -357,8 +360,8 @@ void Observers::met(std::int64_t cycle) {
 void Observers::group_met(std::span<const ChannelRef> members) {
   for (Observer* observer : m_all) observer->group_met(members);
 }
-void Observers::rates(std::int64_t cycle, double ddr_busy, double gsm_bytes_per_cycle) {
-  for (Observer* observer : m_all) observer->rates(cycle, ddr_busy, gsm_bytes_per_cycle);
+void Observers::rates(std::int64_t cycle, const Fabric::Shares& shares) {
+  for (Observer* observer : m_all) observer->rates(cycle, shares);
 }
 void Observers::dram_request(std::int64_t cycle, int core, int channel, const MemoryModel::Request& request) {
   for (Observer* observer : m_all) observer->dram_request(cycle, core, channel, request);

@@ -105,7 +105,12 @@ GemmPlan plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles, 
 /// absolute, as long as no FP16 sum overflows. Derived in gemm_error.cpp.
 struct GemmErrorBound {
   double relative = 0, absolute = 0;
+  /// For operands that are independent of each other with mean 0: the root mean square of the error over that of X W, at
+  /// most, where there are hundreds of elements.
+  double rms = 0;
 };
+/// What `products` products summed in FP16, `sums` FP32 sums and `roundings` of Y to FP16 make of GemmErrorBound::rms.
+double gemm_rms_error(double products, double sums, double roundings);
 GemmErrorBound gemm_error_bound(const GemmPlan& plan);
 
 struct GemmOperands {             // row-major, of the plan's dtype, in cluster DDR

@@ -33,7 +33,7 @@ TEST_CASE("--trace writes a track for each core and channel, and counters for DD
     end = std::max(end, event.at("ts").get<double>() + event.at("dur").get<double>());
   }
   CHECK(processes.size() == 24);
-  CHECK(counters == std::set<std::string>{"DDR busy", "GSM"});
+  CHECK(counters == std::set<std::string>{"DDR busy", "DMA port", "GSM"});
   CHECK(std::llround(1000 * end) == result.json().at("cycles").get<std::int64_t>());
 }
 
