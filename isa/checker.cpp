@@ -13,6 +13,7 @@
 #include "isa/analysis.h"
 #include "isa/control_flow.h"
 #include "isa/dead_results.h"
+#include "isa/internal.h"
 
 namespace mtsim::isa {
 namespace {
@@ -34,10 +35,6 @@ struct PacketFacts {
 };
 
 std::string cycles_text(int cycles) { return fmt::format("{} cycle{}", cycles, cycles == 1 ? "" : "s"); }
-
-std::string spelled(const Instruction& instruction) {
-  return fmt::format("{} (line {})", instruction.row->mnemonic, instruction.place.line);
-}
 
 class Checker {
  public:
@@ -100,8 +97,6 @@ class Checker {
       return visit(q, distance) && !stopped();
     });
   }
-
-  static std::size_t index(int packet) { return static_cast<std::size_t>(packet); }
 
   PacketFacts facts_of(const Packet& packet) const {
     PacketFacts facts;

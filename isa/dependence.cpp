@@ -5,12 +5,11 @@
 #include <map>
 #include <optional>
 
+#include "isa/internal.h"
 #include "isa/memory_dependence.h"
 
 namespace mtsim::isa {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 // Feeds the accesses of one register, in sequential order, and adds what orders them. A loop is fed twice: what the
 // second round finds of the first has distance 1. Each access is tied to the last write only: that one already stays

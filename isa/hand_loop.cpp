@@ -7,6 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "isa/internal.h"
 #include "isa/linear.h"
 #include "isa/loop_code.h"
 #include "isa/memory_dependence.h"
@@ -14,13 +15,7 @@
 namespace mtsim::isa {
 namespace {
 
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
 int floor_div(int a, int b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-
-std::string spelled(const Instruction& instruction) {
-  return fmt::format("{} (line {})", instruction.row->mnemonic, instruction.place.line);
-}
 
 // The loop closed by the branch in `packet`, if it is one block.
 std::optional<HandLoop> loop_of(const Program& program, int packet) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "isa/internal.h"
 #include "isa/list_schedule.h"
 #include "isa/loop_copies.h"
 
@@ -12,8 +13,6 @@ namespace mtsim::isa {
 namespace {
 
 using Cycles = std::vector<std::vector<Instruction>>;
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 bool reads_register(const Instruction& instruction, Register reg) {
   const std::vector<Register> all = reads(instruction);

@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "isa/internal.h"
 #include "isa/linear_loop.h"
 #include "isa/linear_rename.h"
 #include "isa/loop_overlap.h"
@@ -14,8 +15,6 @@
 
 namespace mtsim::isa {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 // How much the schedule may spread: where registers do not suffice the next attempt keeps closer to the order of the
 // text, then loops become slower, and last they are not pipelined.

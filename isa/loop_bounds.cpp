@@ -5,16 +5,11 @@
 
 #include <algorithm>
 
+#include "isa/internal.h"
 #include "isa/modulo_exact.h"
 
 namespace mtsim::isa {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
-std::string spelled(const Instruction& instruction) {
-  return fmt::format("{} (line {})", instruction.row->mnemonic, instruction.place.line);
-}
 
 class IntervalSearch {
  public:

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
+#include "isa/internal.h"
+
 namespace mtsim::isa {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 int resource_bound(const std::vector<Instruction>& body, const DependenceGraph& graph, const LoopRequest& request) {
   int bound = 1;

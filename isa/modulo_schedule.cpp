@@ -7,10 +7,11 @@
 #include <map>
 #include <set>
 
+#include "isa/internal.h"
+
 namespace mtsim::isa {
 namespace {
 
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 std::string units_name(UnitMask set) {

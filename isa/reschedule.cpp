@@ -10,18 +10,13 @@
 #include "isa/checker.h"
 #include "isa/control_flow.h"
 #include "isa/hand_loop.h"
+#include "isa/internal.h"
 #include "isa/linear_schedule.h"
 #include "isa/loop_bounds.h"
 #include "isa/loop_code.h"
 
 namespace mtsim::isa {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
-std::string spelled(const Instruction& instruction) {
-  return fmt::format("{} (line {})", instruction.row->mnemonic, instruction.place.line);
-}
 
 // What keeps a loop from being replaced.
 struct CannotReplace : std::runtime_error {

@@ -8,12 +8,11 @@
 #include <optional>
 #include <set>
 
+#include "isa/internal.h"
 #include "isa/printer.h"
 
 namespace mtsim::isa {
 namespace {
-
-std::size_t index(int packet) { return static_cast<std::size_t>(packet); }
 
 // The branch that leaves the loop when the loop's own does not go back: `[!R0] SBR R63` beside `[R0] SBR loop`.
 bool is_exit_beside(const Instruction& other, const Instruction& back) {
