@@ -7,7 +7,6 @@
 
 #include "isa/internal.h"
 #include "isa/list_schedule.h"
-#include "isa/loop_copies.h"
 
 namespace mtsim::isa {
 namespace {
@@ -97,14 +96,22 @@ LoopCode pipeline_loop(const LoopRequest& request) {
   report.label = request.loop.label;
   report.place = block.body.front().place;
   report.trip_minimum = block.trip_minimum;
-  const BoundedBody bounded = with_copies(bounded_body(std::move(body), request), request);
-  report.instructions = static_cast<int>(bounded.body.size());
-  report.copies = bounded.copies;
+  code.written.graph = find_dependences(body, request.pipeline, {true, request.independent, 2});
+  code.written.body = std::move(body);
+  describe_bounds({code.written.body, code.written.graph, request.pipeline, request.allow_assumed}, request.name,
+                  report);
+  CopiedLoop copied = with_copies(
+      code.written, {request.pipeline, request.allow_assumed, request.fresh, request.name, request.loop.label});
+  code.scheduled = std::move(copied.loop);
+  report.instructions = static_cast<int>(code.scheduled.body.size());
+  report.copies = copied.copies;
   Cycles simple = straight_block(block, request.independent, request.pipeline, request.allow_assumed, request.window);
   report.simple_cycles = static_cast<int>(simple.size());
-  const ModuloLoop loop{bounded.body, bounded.graph, request.pipeline, request.allow_assumed};
-  const auto schedule =
-      find_schedule(loop, request.name, request.longer, report.simple_cycles, request.search_budget, report);
+  FoundSchedule found =
+      find_schedule({code.scheduled.body, code.scheduled.graph, request.pipeline, request.allow_assumed},
+                    request.longer, report.simple_cycles, request.budget, report);
+  code.failed = std::move(found.failed);
+  const auto& schedule = found.schedule;
   if (!schedule) {
     report.why_not = fmt::format("no interval below the {} cycles of one iteration alone was found", simple.size());
     report.interval = report.simple_cycles;
@@ -114,8 +121,8 @@ LoopCode pipeline_loop(const LoopRequest& request) {
   report.stages = schedule->stages;
   report.guarded = schedule->stages > block.trip_minimum;
   if (!report.guarded) simple.clear();
-  code.segments = loop_code({*schedule, bounded.body, request.loop.label, block.branch->place, request.loop.counter, 0,
-                             control, std::move(simple)},
+  code.segments = loop_code({*schedule, code.scheduled.body, request.loop.label, block.branch->place,
+                             request.loop.counter, 0, control, std::move(simple)},
                             request.pipeline, request.fresh);
   code.kernel = report.guarded ? 2 : 1;
   report.prologue_cycles = static_cast<int>(code.segments[index(code.kernel - 1)].cycles.size());

@@ -3,14 +3,14 @@
 // Internal to isa.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "isa/linear.h"
-#include "isa/loop_bounds.h"
 #include "isa/loop_code.h"
+#include "isa/loop_copies.h"
 #include "isa/loop_report.h"
+#include "isa/loop_search.h"
 
 namespace mtsim::isa {
 
@@ -34,13 +34,17 @@ struct LoopRequest {
   int window = 0;  // of the loop that is not pipelined
   FreshRegister fresh;
   RegisterName name;
-  std::int64_t& search_budget;  // of exhaustive searches, in steps
+  SearchBudget& budget;
 };
 
 struct LoopCode {
   std::vector<Segment> segments;  // as of loop_code(); none when pipelining wins nothing
   int kernel = 0;                 // which of them
   LoopReport report;
+  // What a proof needs.
+  LoopBody written;
+  LoopBody scheduled;
+  std::vector<FailedInterval> failed;
 };
 LoopCode pipeline_loop(const LoopRequest& request);
 

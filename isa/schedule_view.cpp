@@ -45,7 +45,7 @@ std::optional<LoopSchedule> loop_of(const Program& program, const Pipeline& pipe
       if (instruction.row->units != units::NONE) ++loop.issues[index(static_cast<int>(instruction.unit))];
     }
   }
-  loop.resource_bound = *std::max_element(loop.issues.begin(), loop.issues.end());
+  loop.busiest_slot = *std::max_element(loop.issues.begin(), loop.issues.end());
   return loop;
 }
 
@@ -189,9 +189,9 @@ class View {
 };
 
 std::string loop_summary(const LoopSchedule& loop) {
-  std::string text = fmt::format("loop '{}': packets {}..{}, initiation interval {} cycles, resource bound {} cycles\n",
+  std::string text = fmt::format("loop '{}': packets {}..{}, initiation interval {} cycles, busiest slot {} cycles\n",
                                  loop.label.empty() ? "no label" : loop.label, loop.first, loop.last - 1,
-                                 loop.initiation_interval, loop.resource_bound);
+                                 loop.initiation_interval, loop.busiest_slot);
   for (std::size_t u = 0; u < k_units; ++u) {
     if (loop.issues[u] == 0) continue;
     text += fmt::format("  {:<6} {:>4} of {} slots  {:>5.1f} %\n", k_unit_names[u], loop.issues[u],
