@@ -88,8 +88,8 @@ TEST_CASE("nothing is called proved that only the registers forbid", "[isa][line
       "SMVAGA R10, p\nSMVAGA R12, q\nVMOVI 0, z\nSMOVI24 9, n\nloop:\n"
       "VLDDW *p++[16], a1:a0\nVFMULAS32 a0, a0, z, b\nVFMULAS32 b, b, z, c\nVSTDW a1:a0, *q++[16]\n"
       "VMOV c, a0\nVSTDW a1:a0, *q++[16]\nSSUB 1, n, n\n[n] SBR loop\nSBR R63\n.endlinear\n";
-  const LoopReport report = assemble(text, "k.s", {.operands = {}, .defines = {}, .pipeline = {}, .prove_loops = true})
-                                .linear_loops.at(0);
+  const LoopReport report =
+      assemble(text, "k.s", {.operands = {}, .defines = {}, .pipeline = {}, .prove_loops = true}).linear_loops.at(0);
   CAPTURE(print(report));
   CHECK(report.bound() == 7);
   CHECK(report.lifetime.cycles > 7);
