@@ -76,6 +76,7 @@ void DependenceGraph::add(const Dependence& edge) {
   m_in[index(edge.to)].push_back(static_cast<int>(m_edges.size()));
   m_out[index(edge.from)].push_back(static_cast<int>(m_edges.size()));
   m_edges.push_back(edge);
+  m_recurrence_bound.reset();
 }
 
 std::optional<std::vector<int>> DependenceGraph::heights(int interval) const {
@@ -98,6 +99,7 @@ std::optional<std::vector<int>> DependenceGraph::heights(int interval) const {
 }
 
 int DependenceGraph::recurrence_bound() const {
+  if (m_recurrence_bound) return *m_recurrence_bound;
   int low = 1, high = 1;
   while (!heights(high)) high *= 2;
   while (low < high) {
@@ -108,6 +110,7 @@ int DependenceGraph::recurrence_bound() const {
       low = middle + 1;
     }
   }
+  m_recurrence_bound = low;
   return low;
 }
 

@@ -55,6 +55,7 @@ class DependenceGraph {
  private:
   std::vector<Dependence> m_edges;
   std::vector<std::vector<int>> m_in, m_out;
+  mutable std::optional<int> m_recurrence_bound;  // once asked for: the search for it is the dearest of all
 };
 
 struct DependenceOptions {
