@@ -37,16 +37,22 @@ struct LoopRequest {
   SearchBudget& budget;
 };
 
+/// What no attempt changes.
+struct PreparedLoop {
+  LoopBody written;
+  LoopBody scheduled;  // with copies
+  Register control;    // the kernel counts with it
+  LoopReport report;   // its bounds
+};
+PreparedLoop prepare_loop(const LoopRequest& request);
+
 struct LoopCode {
   std::vector<Segment> segments;  // as of loop_code(); none when pipelining wins nothing
   int kernel = 0;                 // which of them
   LoopReport report;
-  // What a proof needs.
-  LoopBody written;
-  LoopBody scheduled;
   std::vector<FailedInterval> failed;
 };
-LoopCode pipeline_loop(const LoopRequest& request);
+LoopCode pipeline_loop(const LoopRequest& request, const PreparedLoop& prepared);
 
 /// One block list-scheduled, its branch where the block ends `branch_cycles` later and every result has landed.
 std::vector<std::vector<Instruction>> straight_block(const LinearBlock& block, bool independent,

@@ -146,12 +146,22 @@ class LinearScheduler {
     const auto loop = find_counted_loop(block, why);
     if (loop && attempt.pipeline) {
       const bool live = m_liveness.live_behind(b, loop->counter);
-      LoopCode code = pipeline_loop({block, *loop, m_code.independent, live, m_options.pipeline,
-                                     m_options.allow_assumed, attempt.longer, attempt.window,
-                                     [this](RegisterFile file, const std::string& name) { return fresh(file, name); },
-                                     [this](Register reg) { return m_code.name(reg); }, m_budget});
+      const LoopRequest request{block,
+                                *loop,
+                                m_code.independent,
+                                live,
+                                m_options.pipeline,
+                                m_options.allow_assumed,
+                                attempt.longer,
+                                attempt.window,
+                                [this](RegisterFile file, const std::string& name) { return fresh(file, name); },
+                                [this](Register reg) { return m_code.name(reg); },
+                                m_budget};
+      auto prepared = m_prepared.find(b);
+      if (prepared == m_prepared.end()) prepared = m_prepared.emplace(b, prepare_loop(request)).first;
+      LoopCode code = pipeline_loop(request, prepared->second);
       const bool guarded = code.report.guarded;
-      m_proofs[m_result.loops.size()] = {std::move(code.written), std::move(code.scheduled), std::move(code.failed)};
+      m_proofs[m_result.loops.size()] = {b, std::move(code.failed)};
       m_result.loops.push_back(std::move(code.report));
       if (!code.segments.empty()) {
         m_kernels.emplace_back(m_result.loops.size() - 1, static_cast<int>(m_segments.size()) + code.kernel);
@@ -187,8 +197,9 @@ class LinearScheduler {
     const auto loop = [&](const LoopBody& body) {
       return ModuloLoop{body.body, body.graph, m_options.pipeline, m_options.allow_assumed};
     };
-    prove(loop(it->second.written), loop(it->second.scheduled), it->second.failed, k_proof_budget,
-          m_result.loops[report]);
+    const auto& [block, failed] = it->second;
+    const PreparedLoop& prepared = m_prepared.at(block);
+    prove(loop(prepared.written), loop(prepared.scheduled), failed, k_proof_budget, m_result.loops[report]);
   }
 
   void append_loop(std::size_t b, LoopCode& code, const std::string& label) {
@@ -275,12 +286,9 @@ class LinearScheduler {
   std::map<std::string, Register> m_fresh;             // by name
   // Of all attempts for one .linear: 0.05 s. With ten times as much no shipped kernel gets another schedule.
   SearchBudget m_budget{200'000'000, 20'000'000};
-  static constexpr std::int64_t k_proof_budget = 400'000'000;  // a second for one loop
-  struct Proof {
-    LoopBody written, scheduled;
-    std::vector<FailedInterval> failed;
-  };
-  std::map<std::size_t, Proof> m_proofs;  // by report
+  static constexpr std::int64_t k_proof_budget = 400'000'000;                           // a second for one loop
+  std::map<std::size_t, PreparedLoop> m_prepared;                                       // by block
+  std::map<std::size_t, std::pair<std::size_t, std::vector<FailedInterval>>> m_proofs;  // by report; of which block
   ScheduledLinear m_result;
 };
 
