@@ -100,6 +100,7 @@ void add_operator(CLI::App& parent, Options& options, CommonOptions& common) {
   add_run_options(*sub, options);
   add_hazard_options(*sub, options.watch);
   add_trace_options(*sub, options.watch);
+  add_mistake_option(*sub, options.watch);
   add_json_option(*sub, common);
   add_machine_options(*sub, common);
   std::string footer = "\nExit status 1 after a fault, a DMA finding, or a result outside the error bound.";

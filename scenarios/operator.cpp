@@ -48,8 +48,7 @@ DType parse_dtype(const Operator& op, const std::string& word) {
   std::vector<std::string_view> known;
   for (const DType d : info.dtypes) known.push_back(to_string(d));
   if (dtype)
-    throw UsageError(
-        fmt::format("{}: dtype {} is not available yet; use {}", info.name, word, fmt::join(known, " or ")));
+    throw UsageError(fmt::format("{}: there is no dtype {}; use {}", info.name, word, fmt::join(known, " or ")));
   throw UsageError(fmt::format("{}: unknown dtype '{}'; use {}", info.name, word, fmt::join(known, " or ")));
 }
 

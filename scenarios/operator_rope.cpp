@@ -115,8 +115,8 @@ class Rope final : public Operator {
     const kernels::RopePositions positions{RopeCase::first_position(spec), {}};
     const kernels::RopePlan plan = kernels::plan_rope({rows, heads, head_dim}, pairs, spec.dtype, positions,
                                                       kernels::parse_stream_tile(spec.tile, "rows"), machine);
-    std::vector<float> inv_freq = kernels::rope_inv_freq(head_dim, static_cast<double>(spec.shape[4]));
-    std::vector<float> frequencies = inv_freq;
+    const auto theta = static_cast<double>(spec.shape[4]);
+    std::vector<float> frequencies = kernels::rope_inv_freq(head_dim, theta);
     StreamWay way;
     if (is_naive(spec)) {
       way = naive_way({.op = pairs == RopePairs::half ? NaiveOp::rope_half : NaiveOp::rope_interleaved,
@@ -127,10 +127,11 @@ class Rope final : public Operator {
                        .position = positions.first},
                       spec, machine);
     } else {
-      frequencies = plan.layout.frequencies(inv_freq);
+      frequencies = plan.layout.frequencies(frequencies);
       way = vector_way(plan);
     }
-    return std::make_unique<RopeCase>(spec, pairs, std::move(inv_freq), std::move(frequencies), std::move(way));
+    return std::make_unique<RopeCase>(spec, pairs, reference_inv_freq(head_dim, theta), std::move(frequencies),
+                                      std::move(way));
   }
 };
 

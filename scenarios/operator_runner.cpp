@@ -80,7 +80,8 @@ sim::Cluster& OperatorRunner::cluster(const CaseOptions& options) {
                                             .memo = options.memo,
                                             .poison = true,
                                             .hazards = m_watch == nullptr || m_watch->hazards(),
-                                            .observer = m_watch == nullptr ? nullptr : m_watch->observer()};
+                                            .observer = m_watch == nullptr ? nullptr : m_watch->observer(),
+                                            .interceptor = m_watch == nullptr ? nullptr : m_watch->interceptor()};
   if (m_cluster) {
     m_cluster->reset(m_machine.config(), cluster_options);
   } else {

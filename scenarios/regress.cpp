@@ -69,8 +69,8 @@ void add_trouble(const OperatorOutcome& outcome, std::vector<std::string>& failu
     failures.push_back(fmt::format("finding: {} (core {}, cycle {}): {}", f.kind, f.core, f.cycle, f.message));
   if (outcome.verification && !outcome.verification->passed()) {
     const Verification& v = *outcome.verification;
-    failures.push_back(
-        fmt::format("values: error / bound is {:.3g} at [{}][{}]", v.worst_ratio, v.worst_row, v.worst_column));
+    failures.push_back(fmt::format("values: error / bound is {:.3g} at [{}][{}], rms error {:.3g} of {:.3g}",
+                                   v.worst_ratio, v.worst_row, v.worst_column, v.rms_error, v.rms_reference));
   }
 }
 

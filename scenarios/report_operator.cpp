@@ -137,6 +137,7 @@ Json operator_json(const OperatorOutcome& outcome, const sim::Machine& machine) 
     json["worst_error_over_bound"] = v.worst_ratio;
     json["rms_error"] = v.rms_error;
     json["rms_reference"] = v.rms_reference;
+    if (v.rms_limit > 0) json["rms_limit"] = v.rms_limit;
   }
   json["findings"] = findings_json(launch.findings);
   json["finding_notes"] = findings_json(launch.notes);
@@ -192,8 +193,8 @@ std::string operator_text(const OperatorOutcome& outcome, const sim::Machine& ma
     out += fmt::format("verify: {}; max error {:.3e} (bound there {:.3e}), worst error / bound {:.3f}\n",
                        v.passed() ? "ok" : "FAILED", v.max_error, v.error_bound, v.worst_ratio);
     if (v.rms_reference > 0) {
-      out += fmt::format("verify: rms error {:.2e} of the results' rms {:.3g}\n", v.rms_error / v.rms_reference,
-                         v.rms_reference);
+      out += fmt::format("verify: rms error {:.2e} of the results' rms {:.3g}{}\n", v.rms_error / v.rms_reference,
+                         v.rms_reference, v.rms_limit > 0 ? fmt::format(", at most {:.2e}", v.rms_limit) : "");
     }
     if (!v.passed()) out += fmt::format("verify: the worst element is [{}][{}]\n", v.worst_row, v.worst_column);
   }

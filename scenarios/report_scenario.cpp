@@ -63,6 +63,7 @@ Json cell_json(const Scenario& scenario, const CellResult& cell) {
   for (const auto& [metric, value] : cell.metrics) json["metrics"][metric] = value;
   json["metrics"]["cycles"] = outcome.launch.cycles;
   json["metrics"]["utilisation"] = outcome.utilisation;
+  if (const auto reported = cell.paper_utilisation()) json["paper_utilisation"] = *reported;  // eq. (23)
   json["paper"] = Json::object();
   for (const auto& [metric, value] : cell.cell.paper) json["paper"][metric] = value;
   json["error_percent"] = Json::object();
@@ -178,6 +179,29 @@ std::string table_text(const Scenario& scenario, const ScenarioResult& result, s
   return table.text();
 }
 
+/// The figure that shows the table's latencies as percent of the peak: the paper's by its eq. (23), and ours.
+std::string utilisation_text(const Scenario& scenario, const ScenarioResult& result, std::size_t first) {
+  const Axis &rows = scenario.axes[scenario.rows], &columns = scenario.axes[scenario.columns];
+  std::vector<Align> align(columns.values.size() + 1, Align::right);
+  align[0] = Align::left;
+  std::vector<std::string> header = {rows.name};
+  for (const std::int64_t column : columns.values) header.push_back(columns.text(column));
+  Table table(align, header);
+  std::size_t at = first;
+  for (const std::int64_t row : rows.values) {
+    std::vector<std::string> line = {rows.text(row)};
+    for (std::size_t c = 0; c < columns.values.size(); ++c) {
+      const CellResult& cell = result.cells[at++];
+      const auto reported = cell.paper_utilisation();
+      line.push_back(fmt::format("{} / {:.0f}", reported ? fmt::format("{:.0f}", 100 * *reported) : "-",
+                                 100 * cell.outcome.utilisation));
+    }
+    table.add(std::move(line));
+  }
+  return fmt::format("{}: percent of the peak of {:.0f} GMAC/s, paper (eq. 23) / simulated\n{}",
+                     scenario.utilisation_figure, result.cells[first].outcome.peak_gmac_s, table.text());
+}
+
 /// "two numbers fitted: ddr.bandwidth_gb_s = 31.4 GB/s, ...".
 std::string fitted_numbers(const sim::Machine& machine) {
   std::vector<std::string> fitted;
@@ -230,13 +254,16 @@ std::string scenario_text(const Scenario& scenario, const ScenarioResult& result
   if (scenario.tables) {
     const Axis& tables = scenario.axes[*scenario.tables];
     for (const std::int64_t value : tables.values) {
+      const std::size_t first = at;
       out += fmt::format("{} = {}\n{}", tables.name, tables.text(value), table_text(scenario, result, at));
       const auto summaries = result.table_summary.find(value);
       if (summaries != result.table_summary.end()) out += summary_text(scenario, result, summaries->second);
+      if (!scenario.utilisation_figure.empty()) out += "\n" + utilisation_text(scenario, result, first);
       out += "\n";
     }
   } else {
     out += table_text(scenario, result, at) + "\n";
+    if (!scenario.utilisation_figure.empty()) out += utilisation_text(scenario, result, 0) + "\n";
   }
   out += summary_text(scenario, result, result.summary);
   const bool as_shipped = !has_overrides(machine);  // the scenario's notes speak of that machine

@@ -30,6 +30,15 @@ Bounded rotated(const Bounded& x, const Bounded& y, double cosine, double sine, 
 
 }  // namespace
 
+std::vector<float> reference_inv_freq(std::int64_t head_dim, double theta) {
+  std::vector<float> frequencies;
+  for (std::int64_t i = 0; i < head_dim / 2; ++i) {
+    const long double exponent = -2 * static_cast<long double>(i) / static_cast<long double>(head_dim);
+    frequencies.push_back(static_cast<float>(std::pow(static_cast<long double>(theta), exponent)));
+  }
+  return frequencies;
+}
+
 void rotate_reference(std::int64_t position, std::span<const float> inv_freq, kernels::RopePairs pairs,
                       kernels::DType dtype, std::span<double> values, std::span<double> bounds) {
   const std::size_t half = inv_freq.size();

@@ -67,6 +67,7 @@ struct Scenario {
   std::size_t rows = 0, columns = 1;  // axes of the printed table
   std::optional<std::size_t> tables;  // axis with one table a value; every other axis has one value
   std::string paper_source;
+  std::string utilisation_figure;  // the paper's figure that shows the latencies as percent of the peak; "": none
   // metric -> table, row and column value (table 0 without that axis) -> number, as the paper printed it
   std::map<std::string, std::map<std::array<std::int64_t, 3>, double>> paper;
   std::vector<ScenarioNote> notes;

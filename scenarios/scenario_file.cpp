@@ -155,6 +155,7 @@ void read_paper(const YamlNode& root, Scenario& scenario) {
   const auto paper = root.find("paper");
   if (!paper) return;
   scenario.paper_source = paper->require("source").as_string();
+  if (const auto figure = paper->find("utilisation_figure")) scenario.utilisation_figure = figure->as_string();
   for (const std::string_view metric : k_metrics) {
     const auto node = paper->find(metric);
     if (!node) continue;

@@ -47,6 +47,12 @@ bool ScenarioResult::passed() const {
   });
 }
 
+std::optional<double> CellResult::paper_utilisation() const {
+  const auto reported = cell.paper.find("latency_ms");
+  if (reported == cell.paper.end() || outcome.gmac_s == 0) return std::nullopt;
+  return outcome.utilisation * outcome.latency_ms / reported->second;
+}
+
 ScenarioResult run_scenario(const Scenario& scenario, OperatorRunner& runner, const std::function<void()>& on_cell) {
   const auto start = std::chrono::steady_clock::now();
   ScenarioResult result;

@@ -20,6 +20,9 @@ struct CellResult {
   std::optional<OperatorOutcome> beside;        // of the scenario's second variant
   std::map<std::string, double> metrics;        // as simulated; gmac_s of operators that multiply only
   std::map<std::string, double> error_percent;  // signed, for the metrics the paper has
+
+  /// 0..1 of the simulated machine's peak, by eq. (23) from the paper's latency; absent without one or without MACs.
+  std::optional<double> paper_utilisation() const;
 };
 
 struct MetricSummary {

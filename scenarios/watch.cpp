@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/cli.h"
 #include "scenarios/error.h"
 
 namespace mtsim::scenarios {
@@ -27,6 +28,19 @@ void add_trace_options(CLI::App& app, WatchOptions& options) {
       ->type_name("FILE");
 }
 
+void add_mistake_option(CLI::App& app, WatchOptions& options) {
+  app.add_option("--omit-wait", options.omit_wait,
+                 "Leave out every core's N-th dma_wait, to see what the hazard monitor says of such a program")
+      ->type_name("N")
+      ->check(whole_number(1));
+}
+
+bool OmittedWait::wait(const Caller& caller, int& channel, Outstanding outstanding) {
+  if ((outstanding >> channel & 1) == 0 || ++m_waits[caller.core] != m_nth) return true;
+  m_made = true;
+  return false;
+}
+
 Watch::Watch(const WatchOptions& options, const sim::MachineConfig& machine) {
   if (options.trace.empty() && !options.trace_window.empty()) {
     throw UsageError("--trace-window without --trace FILE");
@@ -34,7 +48,11 @@ Watch::Watch(const WatchOptions& options, const sim::MachineConfig& machine) {
   if (!options.suppress.empty() && options.no_hazards) {
     throw UsageError("--suppress with --no-hazards: nothing is found that could be suppressed");
   }
+  if (options.omit_wait > 0 && options.no_hazards) {
+    throw UsageError("--omit-wait with --no-hazards: nobody looks what the missing wait does");
+  }
   m_hazards = !options.no_hazards;
+  if (options.omit_wait > 0) m_omitted.emplace(options.omit_wait);
   if (!options.suppress.empty()) m_suppressions = sim::Suppressions::load(options.suppress);
   const sim::TraceWindow window = options.trace_window.empty()
                                       ? sim::TraceWindow{}
@@ -50,6 +68,9 @@ void Watch::finish() {
     notes.insert(notes.end(), m_trace->notes().begin(), m_trace->notes().end());
   }
   if (m_dram) m_dram->finish();
+  if (m_omitted && !m_omitted->made()) {
+    notes.emplace_back("--omit-wait: no core has that many waits with a transfer to wait for; nothing was left out");
+  }
   for (const std::string& note : notes) fmt::print(stderr, "mtsim: {}\n", note);
 }
 

@@ -174,6 +174,7 @@ Pointer Core::allocate(Space space, std::int64_t bytes) {
   (space == Space::am ? m_report.am_bytes : m_report.sm_bytes) = arena.used();
   const Pointer pointer = (space == Space::am ? am : sm).base() + *offset;
   if (m_zone.hazards) m_zone.hazards->allocated(this->verb(verb), pointer, bytes);
+  if (Interceptor* interceptor = m_zone.options.interceptor) interceptor->allocated({m_index, m_from}, pointer, bytes);
   charge(CycleClass::scalar_assumed, m_zone.costs.verb);
   return pointer;
 }
@@ -186,12 +187,35 @@ void Core::tell_issued(const char* name, int channel, const Move& move, int prio
   }
 }
 
+void Core::begin_issue(const char* name, int channel, const Move& move, int priority, std::uint64_t mask) {
+  if (HazardMonitor* hazards = m_zone.hazards.get()) {
+    const VerbCall call = verb(name);
+    if (!dma.idle(channel)) hazards->reused(call, channel, move);
+    hazards->issued(call, channel, move, mask);
+  }
+  tell_issued(name, channel, move, priority, mask);
+  if (dma.busy(channel)) {
+    sync();
+    if (dma.busy(channel)) wait_for_channel(channel);
+  }
+  charge(CycleClass::dma_issue, m_zone.costs.dma_issue);
+  sync();
+}
+
+std::uint64_t Core::outstanding() const {
+  std::uint64_t channels = 0;
+  for (int channel = 0; channel < dma.channels(); ++channel) {
+    if (!dma.idle(channel)) channels |= std::uint64_t{1} << channel;
+  }
+  return channels;
+}
+
 void Core::check_priority(const char* verb, int priority) const {
   if (priority < 0) refuse(verb, fmt::format("priority {} is negative; 0 is the highest", priority));
 }
 
 int Core::dma_p2p(Move move, bool row_syn, std::uint64_t synmask) {
-  if (Interceptor* interceptor = m_zone.options.interceptor) interceptor->transfer(m_index, move);
+  if (Interceptor* interceptor = m_zone.options.interceptor) interceptor->transfer({m_index, m_from}, move);
   dma.check("dma_p2p", move);
   const int group_size = m_zone.launch.group_size;
   if (!row_syn && synmask != 0) {
@@ -201,11 +225,11 @@ int Core::dma_p2p(Move move, bool row_syn, std::uint64_t synmask) {
     refuse("dma_p2p", fmt::format("row_syn mask {:#x} must hold this core and only cores of the launch (0 to {})",
                                   synmask, group_size - 1));
   }
-  const int channel = dma.free_channel("dma_p2p");
-  if (m_zone.hazards) m_zone.hazards->issued(verb("dma_p2p"), channel, move, synmask);
-  tell_issued("dma_p2p", channel, move, m_priority, synmask);
-  charge(CycleClass::dma_issue, m_zone.costs.dma_issue);
-  sync();
+  int channel = dma.free_channel("dma_p2p");
+  if (Interceptor* interceptor = m_zone.options.interceptor; interceptor != nullptr && !row_syn) {
+    interceptor->channel({m_index, m_from}, channel, outstanding());
+  }
+  begin_issue("dma_p2p", channel, move, m_priority, synmask);
   if (row_syn) {
     dma.issue_synchronised(channel, move, m_priority, synmask);
   } else {
@@ -216,30 +240,19 @@ int Core::dma_p2p(Move move, bool row_syn, std::uint64_t synmask) {
 
 int Core::raw_dma_p2p(Move move, int priority, int channel) {
   if (Interceptor* interceptor = m_zone.options.interceptor) {
-    interceptor->transfer(m_index, move);
-    interceptor->channel(m_index, channel);
+    interceptor->transfer({m_index, m_from}, move);
+    interceptor->channel({m_index, m_from}, channel, outstanding());
   }
   dma.check("raw_dma_p2p", move);
   dma.check_channel("raw_dma_p2p", channel);
   check_priority("raw_dma_p2p", priority);
-  if (HazardMonitor* hazards = m_zone.hazards.get()) {
-    const VerbCall call = verb("raw_dma_p2p");
-    if (!dma.idle(channel)) hazards->reused(call, channel, move);
-    hazards->issued(call, channel, move, 0);
-  }
-  tell_issued("raw_dma_p2p", channel, move, priority, 0);
-  if (dma.busy(channel)) {
-    sync();
-    if (dma.busy(channel)) wait_for_channel(channel);
-  }
-  charge(CycleClass::dma_issue, m_zone.costs.dma_issue);
-  sync();
+  begin_issue("raw_dma_p2p", channel, move, priority, 0);
   dma.issue(channel, move, priority);
   return channel;
 }
 
 int Core::dma_broadcast(Move move, int barrier_id) {
-  if (Interceptor* interceptor = m_zone.options.interceptor) interceptor->transfer(m_index, move);
+  if (Interceptor* interceptor = m_zone.options.interceptor) interceptor->transfer({m_index, m_from}, move);
   dma.check("dma_broadcast", move);
   const bool on_chip = move.destination.space == Space::sm || move.destination.space == Space::am;
   if (!on_chip || move.destination.core != m_index) {
@@ -283,7 +296,7 @@ int Core::dma_broadcast(Move move, int barrier_id) {
 void Core::dma_wait(int channel) {
   dma.check_channel("dma_wait", channel);
   if (Interceptor* interceptor = m_zone.options.interceptor) {
-    if (!interceptor->wait(m_index, channel, dma.idle(channel))) return;
+    if (!interceptor->wait({m_index, m_from}, channel, outstanding())) return;
   }
   if (dma.busy(channel)) {
     sync();
@@ -341,7 +354,7 @@ void Core::group_barrier(int id) {
 void Core::call(const Kernel& kernel, std::span<const Argument> arguments) {
   if (Interceptor* interceptor = m_zone.options.interceptor) {
     m_intercepted.assign(arguments.begin(), arguments.end());
-    interceptor->call(m_index, m_intercepted);
+    interceptor->call({m_index, m_from}, m_intercepted);
     arguments = m_intercepted;
   }
   KernelRecord& record = m_zone.memo.record(kernel);
@@ -384,6 +397,10 @@ void Core::call(const Kernel& kernel, std::span<const Argument> arguments) {
 
 void Core::watch(KernelRecord& record, std::span<const Argument> arguments, std::int64_t cycle) {
   const VerbCall call{"call", m_from, m_index, cycle, m_report.kernel_calls};
+  if (!m_zone.functional() && record.present != nullptr && record.present->footprint != nullptr) {
+    m_zone.hazards->called(call, *record.present->footprint, arguments);
+    return;
+  }
   std::string why;
   if (const CallFootprint* footprint = m_zone.memo.footprint(record, m_counts, why)) {
     m_zone.hazards->called(call, *footprint, arguments);

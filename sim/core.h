@@ -90,6 +90,9 @@ class Core : public sc_core::sc_module {
   VerbCall verb(const char* name) const { return {name, m_from, m_index, now(), 0}; }
   void account(CycleClass cycle_class, std::int64_t cycles);
   void tell_issued(const char* name, int channel, const Move& move, int priority, std::uint64_t mask) const;
+  /// All of an issue but the transfer itself, which may start when it returns.
+  void begin_issue(const char* name, int channel, const Move& move, int priority, std::uint64_t mask);
+  std::uint64_t outstanding() const;  // a bit a channel
   void check_priority(const char* verb, int priority) const;
 
   void check_arguments(const isa::Program& program, std::span<const Argument> arguments);     // fills m_counts

@@ -74,9 +74,15 @@ void Fabric::update() {
   while (changed) {
     share(now);
     changed = finish_due(now);  // nothing left but rounding
-    if (!changed && on_shares) on_shares(now, m_capacity[k_ddr] - m_free[k_ddr], m_capacity[k_gsm] - m_free[k_gsm]);
+    if (!changed && on_shares) tell_shares(now);
   }
   schedule(now);
+}
+
+void Fabric::tell_shares(std::int64_t now) const {
+  PerResource used;
+  for (std::size_t r = 0; r < used.size(); ++r) used[r] = m_capacity[r] - m_free[r];
+  on_shares(now, {used[k_ddr], used[k_gsm], std::span(used).subspan(k_ports)});
 }
 
 void Fabric::advance(std::int64_t now) {

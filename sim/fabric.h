@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <systemc>
 #include <vector>
 
@@ -66,8 +67,13 @@ class Fabric : public sc_core::sc_module {
   void submit(Transfer& transfer, std::int64_t start_cycle);
   /// Forgets everything in flight (an aborted launch).
   void drop_all();
-  /// Called with each new set of shares: the present cycle, the fraction of the DDR in use, bytes a cycle of the GSM.
-  std::function<void(std::int64_t, double, double)> on_shares;
+  /// What is in use of each resource: a fraction of the DDR, bytes a cycle of the GSM and of each core's port.
+  struct Shares {
+    double ddr = 0, gsm = 0;
+    std::span<const double> ports;
+  };
+  /// Called with each new set of shares and the present cycle.
+  std::function<void(std::int64_t, const Shares&)> on_shares;
 
  private:
   static constexpr int k_ddr = 0, k_gsm = 1, k_ports = 2, k_resources = k_ports + k_max_cores;
@@ -75,6 +81,7 @@ class Fabric : public sc_core::sc_module {
 
   static bool later(const Transfer* a, const Transfer* b);  // heap order of m_pending
   void update();
+  void tell_shares(std::int64_t now) const;
   void advance(std::int64_t now);
   bool finish_due(std::int64_t now);
   bool start_due(std::int64_t now);

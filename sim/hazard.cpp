@@ -22,9 +22,6 @@ void join(ClockValues& into, const ClockValues& other) {
   for (std::size_t core = 0; core < into.size(); ++core) into[core] = std::max(into[core], other[core]);
 }
 
-/// As far as overlap() cares: the columns of a block with pitch count in full.
-ByteRange hull(const Block& block) { return {block.first, block.end()}; }
-
 }  // namespace
 
 HazardMonitor::HazardMonitor(int cores)
@@ -81,6 +78,7 @@ void HazardMonitor::start(int group_size) {
   m_pool.clear();
   m_free.clear();
   m_live.clear();
+  for (auto& past : m_past) past.clear();
   m_groups_waiting = 0;
   m_raised.clear();
   m_contested.clear();
@@ -122,7 +120,7 @@ HazardMonitor::Event HazardMonitor::event(const VerbCall& call, std::int64_t ite
 void HazardMonitor::allocated(const VerbCall& call, Pointer pointer, std::int64_t bytes) {
   const Block block{static_cast<std::int64_t>(pointer.offset), bytes, 1, 0};
   cause_of_allocation(event(call), memory_of(pointer), block);
-  ++m_cores[call.core].version;
+  forget_checked(m_cores[call.core]);
 }
 
 // --- transfers
@@ -133,8 +131,9 @@ HazardMonitor::Transfer& HazardMonitor::take(const Event& event, const Move& mov
   }
   Transfer& transfer = *m_free.back();
   m_free.pop_back();
-  m_live.push_back(&transfer);
   transfer = {};
+  transfer.live = m_live.size();
+  m_live.push_back(&transfer);
   transfer.event = event;
   transfer.sides[0] = {&transfer, memory_of(move.source), block_of(move.source, move.source_rows), false};
   transfer.sides[1] = {&transfer, memory_of(move.destination), block_of(move.destination, move.destination_rows), true};
@@ -143,10 +142,13 @@ HazardMonitor::Transfer& HazardMonitor::take(const Event& event, const Move& mov
   for (const Side& side : transfer.sides) {
     check_against_own(core, event, side.memory, side.block, side.write, false);
   }
-  for (const Side& side : transfer.sides) core.busy[static_cast<std::size_t>(space(side.memory))].push_back(side);
+  for (const Side& side : transfer.sides) {
+    const auto its_space = static_cast<std::size_t>(space(side.memory));
+    core.busy[its_space].push_back({side.block.first, side.block.end(), &side, side.memory});
+    ++core.version[its_space];
+  }
   if (core.channels.size() <= static_cast<std::size_t>(event.channel)) core.channels.resize(event.channel + 1);
   core.channels[event.channel] = &transfer;
-  ++core.version;
   move_values(transfer);
   return transfer;
 }
@@ -161,7 +163,7 @@ void HazardMonitor::issued(const VerbCall& call, int channel, const Move& move, 
   ClockValues released = *core.clock;
   released[call.core] = ++core.released;
   transfer.start = keep(std::move(released));
-  transfer.waits_for_group = true;
+  transfer.of_group = true;
   ++m_groups_waiting;
   new_section(core);
 }
@@ -173,7 +175,6 @@ void HazardMonitor::group_starts(const std::vector<ChannelRef>& members) {
   for (const ChannelRef& member : members) {
     Transfer& transfer = *m_cores[member.core].channels[member.channel];
     transfer.start = all;
-    transfer.waits_for_group = false;
     --m_groups_waiting;
   }
 }
@@ -199,13 +200,24 @@ void HazardMonitor::completed(int core_index, int channel) {
   core.channels[channel] = nullptr;
   for (const Side& side : transfer.sides) {
     auto& busy = core.busy[static_cast<std::size_t>(space(side.memory))];
-    std::erase_if(busy, [&](const Side& other) { return other.transfer == &transfer; });
+    for (std::size_t i = 0; i < busy.size(); ++i) {
+      if (busy[i].side != &side) continue;
+      busy[i] = busy.back();
+      busy.pop_back();
+      break;
+    }
   }
   transfer.done = true;
   transfer.done_at = core.released;
   if (transfer.received) transfer.received->emplace_back(core_index, core.released);
+  if (!transfer.of_group) {
+    const auto within = [&](const Side& side) { return owner(side.memory) < 0 || owner(side.memory) == core_index; };
+    if (!transfer.received && !transfer.compared && within(transfer.sides[0]) && within(transfer.sides[1])) {
+      retire(core, transfer);
+    }
+    return;
+  }
   // What the cores of a row_syn group had done before it started is known now.
-  if (transfer.start == core.clock) return;
   const ClockValues& now = *core.clock;
   bool learns = false;
   for (int other = 0; other < m_core_count; ++other) {
@@ -246,91 +258,11 @@ void HazardMonitor::ended(const VerbCall& call) {
   }
 }
 
-// --- kernels
-
-void HazardMonitor::called(const VerbCall& call, const CallFootprint& footprint, std::span<const Argument> arguments) {
-  Core& core = m_cores[call.core];
-  bool undefined = false;
-  std::uint64_t anew = 0;  // parameters looked at anew; those beyond 63 always are
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const PointerFootprint& touched = footprint.pointers[i];
-    if (touched.empty()) continue;
-    const auto offset = static_cast<std::uint32_t>(arguments[i].pointer.offset);  // of an SM or AM
-    const std::size_t slot =
-        (reinterpret_cast<std::uintptr_t>(&touched) / sizeof(PointerFootprint) + offset / 64) % k_checked;
-    Checked& checked = core.checked[slot];
-    if (checked.footprint != &touched || checked.offset != offset || checked.version != core.version) {
-      Event the_call = event(call, call.iteration);
-      the_call.program = &footprint.program->program();
-      const int memory = memory_of(arguments[i].pointer);
-      check_parameter(core, the_call, memory, touched, offset);
-      core.touched.push_back(
-          {&touched, the_call.program, call.where, offset, memory, static_cast<std::uint32_t>(call.iteration)});
-      checked = {&touched, offset, core.version, 0};
-      const NeverWritten& never_written = m_memories[memory].never_written;
-      if (!never_written.empty() && std::any_of(touched.reads.begin(), touched.reads.end(), [&](const Block& block) {
-            return never_written.any(block.shifted(offset));
-          })) {
-        checked.undefined = 1;
-      }
-      anew |= std::uint64_t{1} << (i % 64);
-    }
-    undefined = undefined || checked.undefined != 0;
-  }
-  if (undefined) {
-    Event the_call = event(call, call.iteration);
-    the_call.program = &footprint.program->program();
-    values_of_call(core, the_call, footprint, arguments);
-    return;
-  }
-  for (std::size_t i = 0; anew != 0 && i < arguments.size(); ++i) {
-    if ((anew >> (i % 64) & 1) == 0) continue;
-    const PointerFootprint& touched = footprint.pointers[i];
-    if (touched.writes.empty()) continue;
-    NeverWritten& never_written = m_memories[memory_of(arguments[i].pointer)].never_written;
-    if (never_written.empty()) continue;
-    for (const Block& block : touched.writes) {
-      never_written.remove(block.shifted(static_cast<std::int64_t>(arguments[i].pointer.offset)));
-    }
-  }
-}
-
-void HazardMonitor::check_parameter(Core& core, const Event& event, int memory, const PointerFootprint& footprint,
-                                    std::int64_t offset) {
-  if (core.busy[static_cast<std::size_t>(space(memory))].empty()) return;
-  for (const Block& block : footprint.reads) {
-    check_against_own(core, event, memory, block.shifted(offset), false, false);
-  }
-  for (const Block& block : footprint.dead_reads) {
-    check_against_own(core, event, memory, block.shifted(offset), false, true);
-  }
-  for (const Block& block : footprint.writes) {
-    check_against_own(core, event, memory, block.shifted(offset), true, false);
-  }
-}
-
-void HazardMonitor::check_against_own(Core& core, const Event& event, int memory, const Block& block, bool write,
-                                      bool dead) {
-  for (const Side& side : core.busy[static_cast<std::size_t>(space(memory))]) {
-    if (side.memory != memory || (!side.write && !write)) continue;
-    if (side.block.first >= block.end() || block.first >= side.block.end()) continue;
-    const std::int64_t at = overlap(side.block, block);
-    if (at < 0 || known_complete(side, core.clock)) continue;
-    const Side mine{nullptr, memory, block, write};
-    if (dead) {
-      raise(Severity::note, "dead-over-read", side.transfer->event, side, event, mine, at);
-    } else {
-      const char* kind = side.write && write ? "unordered-writes" : write ? "overwrite-in-use" : "read-before-complete";
-      raise(Severity::finding, kind, side.transfer->event, side, event, mine, at);
-    }
-  }
-}
-
 // --- between cores
 
 void HazardMonitor::new_section(Core& core) {
   core.sections.push_back({core.touched.size(), core.released, core.clock});
-  ++core.version;
+  ++core.section;
 }
 
 /// Every core of the launch is here: each now knows all the others did.
@@ -350,107 +282,181 @@ void HazardMonitor::meet() {
 /// some of them in order: then later.
 void HazardMonitor::settle() {
   if (m_groups_waiting > 0) return;
-  m_gsm_sides.clear();
-  m_ddr_sides.clear();
-  std::map<int, std::vector<Side>> foreign;
+  std::map<int, std::vector<const Side*>> foreign;
+  for (auto& written : m_written) written.clear();
   for (const Transfer* transfer : m_live) {
     for (const Side& side : transfer->sides) {
       if (!side.write && !transfer->reads) continue;
       const int its_owner = owner(side.memory);
       if (its_owner < 0) {
-        (space(side.memory) == Space::gsm ? m_gsm_sides : m_ddr_sides).push_back(side);
+        if (side.write) m_written[side.memory - 2 * m_core_count].push_back({side.block.first, side.block.end()});
       } else if (its_owner != transfer->event.core) {
-        foreign[side.memory].push_back(side);
+        foreign[side.memory].push_back(&side);
       }
     }
   }
-  compare_shared(m_gsm_sides);
-  compare_shared(m_ddr_sides);
+  for (std::size_t shared = 0; shared < m_shared.size(); ++shared) {
+    compare_shared(shared);
+    m_past[shared].clear();
+  }
   for (const auto& [memory, sides] : foreign) compare_foreign(memory, sides);
-  std::erase_if(m_live, [&](Transfer* transfer) {
-    if (transfer->done) m_free.push_back(transfer);
+  std::size_t kept = 0;
+  for (Transfer* transfer : m_live) {
+    if (transfer->done) {
+      m_free.push_back(transfer);
+      continue;
+    }
     // Whatever another core does from here on comes after the start, so that what the start knew is of no use any more.
     transfer->start = &m_nothing_known;
     transfer->compared = true;
-    return transfer->done;
-  });
+    transfer->live = kept;
+    m_live[kept++] = transfer;
+  }
+  m_live.resize(kept);
   for (Core& core : m_cores) {
     core.touched.clear();
     core.sections.clear();
+    for (auto& past : core.past) past.clear();
   }
 }
 
-void HazardMonitor::compare_shared(std::vector<Side>& sides) {
-  // Most of what is read nobody writes: only what lies within the hull of some write is compared.
-  std::vector<ByteRange> written;
-  for (const Side& side : sides) {
-    if (side.write) written.push_back(hull(side.block));
+/// Of a transfer that is complete only what other cores' accesses will be compared with is kept.
+void HazardMonitor::retire(Core& core, Transfer& transfer) {
+  constexpr std::size_t k_remembered = 16;  // buffers come round again
+  const Event& event = transfer.event;
+  for (const Side& side : transfer.sides) {
+    const Past past{side.block,
+                    transfer.start,
+                    event.verb,
+                    event.where,
+                    event.cycle,
+                    static_cast<std::uint32_t>(event.iteration),
+                    transfer.done_at,
+                    static_cast<std::int16_t>(event.core),
+                    static_cast<std::int16_t>(event.channel),
+                    side.write};
+    if (owner(side.memory) < 0) {
+      m_past[side.memory - 2 * m_core_count].push_back(past);
+      continue;
+    }
+    std::vector<Past>& own = core.past[side.memory % 2];
+    const std::size_t from = own.size() > k_remembered ? own.size() - k_remembered : 0;
+    const bool is_known = std::any_of(own.begin() + static_cast<std::ptrdiff_t>(from), own.end(), [&](const Past& p) {
+      return p.block == past.block && p.write == past.write && p.start == past.start && p.done_at == past.done_at &&
+             p.where.line() == past.where.line() && p.where.file_name() == past.where.file_name();
+    });
+    if (!is_known) own.push_back(past);
+  }
+  m_live[transfer.live] = m_live.back();
+  m_live[transfer.live]->live = transfer.live;
+  m_live.pop_back();
+  m_free.push_back(&transfer);
+}
+
+HazardMonitor::Span HazardMonitor::span_of(const Block& block, const Side* side, const Past* past, int core,
+                                           bool write) {
+  Span span{block.first, block.end(), side, past, core, write};
+  if (block.rows > 1) {
+    span.pitch = block.pitch;
+    span.column = block.first % block.pitch;
+    span.columns_end = span.column + block.bytes;
+  }
+  return span;
+}
+
+/// The transfer a side was kept of, as far as comparisons and messages need it.
+void HazardMonitor::restore(const Past& past, int memory, Transfer& transfer) {
+  transfer.event.verb = past.verb;
+  transfer.event.where = past.where;
+  transfer.event.core = past.core;
+  transfer.event.channel = past.channel;
+  transfer.event.iteration = past.iteration;
+  transfer.event.cycle = past.cycle;
+  transfer.start = past.start;
+  transfer.done = true;
+  transfer.done_at = past.done_at;
+  transfer.sides[0] = {&transfer, memory, past.block, past.write};
+}
+
+void HazardMonitor::compare_shared(std::size_t shared) {
+  std::vector<ByteRange>& written = m_written[shared];
+  for (const Past& past : m_past[shared]) {
+    if (past.write) written.push_back({past.block.first, past.block.end()});
   }
   if (written.empty()) return;
-  const std::vector<Block> writes = fold(std::move(written));
-  std::erase_if(sides, [&](const Side& side) {
-    if (side.write) return false;
-    const ByteRange range = hull(side.block);
-    const Block whole{range.first, range.end - range.first, 1, 0};
-    return std::none_of(writes.begin(), writes.end(), [&](const Block& block) { return overlap(block, whole) >= 0; });
-  });
-  std::sort(sides.begin(), sides.end(), [](const Side& a, const Side& b) {
-    return std::tuple(a.block.first, a.transfer->event.core, a.transfer->event.cycle, a.write) <
-           std::tuple(b.block.first, b.transfer->event.core, b.transfer->event.cycle, b.write);
-  });
-  std::vector<const Side*> open;  // begin before the present one and may reach into it
-  for (const Side& side : sides) {
-    std::erase_if(open, [&](const Side* other) { return other->block.end() <= side.block.first; });
-    for (const Side* other : open) compare_pair(*other, side);
-    open.push_back(&side);
+  merge(written);
+  // Most of what is read nobody writes: only what lies within the hull of some write is compared.
+  const auto is_written = [&](const Block& block) {
+    const std::int64_t end = block.end();
+    if (end <= written.front().first || written.back().end <= block.first) return false;
+    const auto next = std::upper_bound(written.begin(), written.end(), block.first,
+                                       [](std::int64_t at, const ByteRange& range) { return at < range.end; });
+    return next->first < end;
+  };
+  const int memory = 2 * m_core_count + static_cast<int>(shared);
+  std::vector<Span>& spans = m_shared[shared];
+  spans.clear();
+  for (const Transfer* transfer : m_live) {
+    for (const Side& side : transfer->sides) {
+      if (side.memory != memory || (!side.write && (!transfer->reads || !is_written(side.block)))) continue;
+      spans.push_back(span_of(side.block, &side, nullptr, transfer->event.core, side.write));
+    }
+  }
+  for (const Past& past : m_past[shared]) {
+    if (!past.write && !is_written(past.block)) continue;
+    spans.push_back(span_of(past.block, nullptr, &past, past.core, past.write));
+  }
+  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.first < b.first; });
+  std::vector<const Span*> open;  // begin before the present one and may reach into it
+  for (const Span& span : spans) {
+    std::erase_if(open, [&](const Span* other) { return other->end <= span.first; });
+    for (const Span* other : open) {
+      if (other->core == span.core || (!other->write && !span.write)) continue;
+      // Tiles beside each other, of which there are many: disjoint columns.
+      if (span.pitch != 0 && span.pitch == other->pitch && span.columns_end <= span.pitch &&
+          other->columns_end <= span.pitch &&
+          (span.columns_end <= other->column || other->columns_end <= span.column)) {
+        continue;
+      }
+      if (overlap(other->block(), span.block()) < 0) continue;
+      Transfer first, second;
+      if (other->past != nullptr) restore(*other->past, memory, first);
+      if (span.past != nullptr) restore(*span.past, memory, second);
+      compare_pair(other->past != nullptr ? first.sides[0] : *other->side,
+                   span.past != nullptr ? second.sides[0] : *span.side);
+    }
+    open.push_back(&span);
   }
 }
 
 /// Transfers of other cores in one core's SM or AM, against that core's kernels and everybody's transfers there.
-void HazardMonitor::compare_foreign(int memory, const std::vector<Side>& foreign) {
+void HazardMonitor::compare_foreign(int memory, const std::vector<const Side*>& foreign) {
   for (const Transfer* transfer : m_live) {
     for (const Side& side : transfer->sides) {
       if (side.memory != memory || (!side.write && !transfer->reads)) continue;
       const bool is_foreign = transfer->event.core != owner(memory);
-      for (const Side& other : foreign) {
-        if (!is_foreign || side.transfer < other.transfer) compare_pair(side, other);
+      for (const Side* other : foreign) {
+        if (!is_foreign || side.transfer < other->transfer) compare_pair(side, *other);
       }
     }
   }
   const int core = owner(memory);
+  for (const Past& past : m_cores[core].past[memory % 2]) {
+    Transfer transfer;
+    restore(past, memory, transfer);
+    for (const Side* other : foreign) compare_pair(transfer.sides[0], *other);
+  }
   const std::vector<Section>& sections = m_cores[core].sections;
   const std::vector<Touched>& all = m_cores[core].touched;
   for (std::size_t s = 0; s < sections.size(); ++s) {
     const std::size_t end = s + 1 < sections.size() ? sections[s + 1].first : all.size();
-    for (const Side& side : foreign) {
-      if ((*side.transfer->start)[core] > sections[s].released || known_complete(side, sections[s].clock)) continue;
+    for (const Side* side : foreign) {
+      if ((*side->transfer->start)[core] > sections[s].released || known_complete(*side, sections[s].clock)) continue;
       for (std::size_t i = sections[s].first; i < end; ++i) {
-        if (all[i].memory == memory) compare_call(core, all[i], side);
+        if (all[i].memory == memory) compare_call(core, all[i], *side);
       }
     }
   }
-}
-
-void HazardMonitor::compare_call(int core, const Touched& touched, const Side& side) {
-  Event call;
-  call.verb = "call";
-  call.program = touched.program;
-  call.where = touched.where;
-  call.core = core;
-  call.iteration = touched.iteration;
-  const auto compare = [&](const std::vector<Block>& blocks, bool write, bool dead) {
-    for (const Block& relative : blocks) {
-      const Block block = relative.shifted(touched.offset);
-      const std::int64_t at = side.write || write ? overlap(block, side.block) : -1;
-      if (at < 0) continue;
-      const Side mine{nullptr, touched.memory, block, write};
-      const char* kind = dead ? "dead-over-read" : side.write && write ? "unordered-writes" : "read-before-complete";
-      raise(dead ? Severity::note : Severity::finding, kind, side.transfer->event, side, call, mine, at);
-    }
-  };
-  compare(touched.footprint->reads, false, false);
-  compare(touched.footprint->dead_reads, false, true);
-  compare(touched.footprint->writes, true, false);
 }
 
 void HazardMonitor::compare_pair(const Side& a, const Side& b) {

@@ -105,12 +105,37 @@ class HazardMonitor {
     std::array<Side, 2> sides;  // source, destination
     Clock start = nullptr;      // what has surely happened when it starts
     bool reads = true;          // of a broadcast only one transfer stands for the read
-    bool waits_for_group = false;
-    bool compared = false;  // with all that came before the last meeting
+    bool of_group = false;      // of row_syn: its start may know what its core did not
+    bool compared = false;      // with all that came before the last meeting
     bool done = false;
     std::uint32_t done_at = 0;  // release count of its core when the program knew
+    std::size_t live = 0;       // its place in m_live
     /// Of a broadcast: who has waited for it, and when. One of them suffices to know that the source was read.
     std::shared_ptr<std::vector<std::pair<int, std::uint32_t>>> received;
+  };
+  /// A side of a transfer known to be complete, kept until the cores meet: small, there may be many.
+  struct Past {
+    Block block;
+    Clock start = nullptr;
+    const char* verb = "";
+    std::source_location where;
+    std::int64_t cycle = 0;
+    std::uint32_t iteration = 0;
+    std::uint32_t done_at = 0;
+    std::int16_t core = 0, channel = -1;
+    bool write = false;
+  };
+  /// A side, of one or the other kind, from its first byte to its last.
+  struct Span {
+    std::int64_t first = 0, end = 0;
+    const Side* side = nullptr;
+    const Past* past = nullptr;
+    int core = 0;
+    bool write = false;
+    std::int64_t pitch = 0;                    // 0: a single row
+    std::int64_t column = 0, columns_end = 0;  // of its rows, counted from a multiple of the pitch
+
+    const Block& block() const { return side != nullptr ? side->block : past->block; }
   };
   /// By kernels: one parameter at one place, in one section of a core.
   struct Touched {
@@ -127,12 +152,19 @@ class HazardMonitor {
     std::uint32_t released = 0;
     Clock clock = nullptr;
   };
-  /// What was found out about one parameter of a kernel at one place; holds while the core's version stays.
+  /// What was found out about one parameter of a kernel at one place; holds while the version of its memory stays.
   struct Checked {
     const PointerFootprint* footprint = nullptr;
     std::uint32_t offset = 0;
-    std::uint32_t version : 31 = 0;
-    std::uint32_t undefined : 1 = 0;  // some live read byte holds no value
+    std::uint32_t version = 0;
+    std::uint32_t section = 0;  // it is among the core's Touched of that one
+    bool undefined = false;     // some live read byte holds no value
+  };
+  /// A side of a transfer not known to be complete, from its first byte to its last.
+  struct Busy {
+    std::int64_t first = 0, end = 0;
+    const Side* side = nullptr;
+    int memory = 0;
   };
   struct Counter {
     const char* file = nullptr;
@@ -142,11 +174,13 @@ class HazardMonitor {
   static constexpr std::size_t k_checked = 64;  // few enough to stay in the host's caches
   struct Core {
     std::uint32_t released = 0;
-    std::uint32_t version = 1;  // changes when Checked may no longer hold
+    std::array<std::uint32_t, k_spaces> version = {1, 1};  // of SM and AM: changes when Checked may no longer hold
     Clock clock = nullptr;
-    std::array<std::vector<Side>, k_spaces> busy;  // sides of transfers not known to be complete, by space
+    std::uint32_t section = 0;                     // number of the present one, from 1
+    std::array<std::vector<Busy>, k_spaces> busy;  // by space
     std::array<Checked, k_checked> checked;
     std::vector<Transfer*> channels;
+    std::array<std::vector<Past>, 2> past;  // its own transfers in its SM and AM
     std::vector<Counter> counters;
     std::vector<Touched> touched;  // since the last meeting
     std::vector<Section> sections;
@@ -187,19 +221,26 @@ class HazardMonitor {
   Counter& counter(const VerbCall& call);
   Event event(const VerbCall& call, std::int64_t iteration) const;
   Event event(const VerbCall& call) { return event(call, ++counter(call).count); }
+  /// What was found out about kernels of the core, or of those that touch its SM or AM, has to be found out anew.
+  static void forget_checked(Core& core) { ++core.version[0], ++core.version[1]; }
   Transfer& take(const Event& event, const Move& move);
   void new_section(Core& core);
   Clock keep(std::vector<std::uint32_t> clock) { return &m_clocks.emplace_back(std::move(clock)); }
   void meet();
   void settle();
-  void compare_shared(std::vector<Side>& sides);
-  void compare_foreign(int memory, const std::vector<Side>& foreign);
-  void compare_call(int core, const Touched& touched, const Side& side);
+  void retire(Core& core, Transfer& transfer);
+  static Span span_of(const Block& block, const Side* side, const Past* past, int core, bool write);
+  static void restore(const Past& past, int memory, Transfer& transfer);
+  void compare_shared(std::size_t shared);
+  void compare_foreign(int memory, const std::vector<const Side*>& foreign);
   void compare_pair(const Side& a, const Side& b);
   bool known_complete(const Side& side, Clock clock) const;
+
+  // hazard_calls.cpp: kernels
+  void check_parameter(Core& core, const VerbCall& call, const CallFootprint& footprint, int memory,
+                       const PointerFootprint& touched, std::int64_t offset);
   void check_against_own(Core& core, const Event& event, int memory, const Block& block, bool write, bool dead);
-  void check_parameter(Core& core, const Event& event, int memory, const PointerFootprint& footprint,
-                       std::int64_t offset);
+  void compare_call(int core, const Touched& touched, const Side& side);
 
   // hazard_values.cpp: bytes that hold no value
   void cause_of_allocation(const Event& event, int memory, const Block& block);
@@ -229,7 +270,9 @@ class HazardMonitor {
   int m_groups_waiting = 0;       // row_syn transfers whose group is not complete
   std::deque<std::vector<std::uint32_t>> m_clocks;
   std::vector<std::uint32_t> m_nothing_known;
-  std::vector<Side> m_gsm_sides, m_ddr_sides;  // of settle(), kept for their storage
+  std::array<std::deque<Past>, 2> m_past;           // in GSM and DDR
+  std::array<std::vector<Span>, 2> m_shared;        // of settle(), GSM and DDR; kept for their storage
+  std::array<std::vector<ByteRange>, 2> m_written;  // likewise
   std::vector<Cause> m_causes;
   std::map<std::tuple<const char*, std::uint_least32_t, int, int>, int> m_cause_index;
   std::map<Key, Raised> m_raised;

@@ -173,7 +173,7 @@ void HazardMonitor::not_covered(const VerbCall& call, const isa::Program& progra
   raise(std::move(raised));
   // It may have written any byte of its core.
   for (const int memory : {2 * call.core, 2 * call.core + 1}) m_memories[memory].never_written.clear();
-  ++m_cores[call.core].version;
+  forget_checked(m_cores[call.core]);
 }
 
 }  // namespace mtsim::sim

@@ -82,7 +82,7 @@ void HazardMonitor::move_values(const Transfer& transfer) {
   if (!to.empty()) to.remove(destination.block);
   for (const auto& [bytes, cause] : moved) to.add(bytes, cause);
   const int its_owner = owner(destination.memory);
-  if (!moved.empty() && its_owner >= 0) ++m_cores[its_owner].version;
+  if (!moved.empty() && its_owner >= 0) forget_checked(m_cores[its_owner]);
 }
 
 void HazardMonitor::values_of_call(Core& core, const Event& event, const CallFootprint& footprint,
@@ -123,7 +123,7 @@ void HazardMonitor::values_of_call(Core& core, const Event& event, const CallFoo
       never_written.add({bytes.first + offset, bytes.end + offset},
                         cause_after(event, cause, memory, touched.writes.front().shifted(offset)));
     }
-    if (!results[i].empty()) ++core.version;
+    if (!results[i].empty()) forget_checked(core);
   }
 }
 

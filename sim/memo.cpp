@@ -108,6 +108,7 @@ const std::string& KernelMemo::not_static(KernelRecord& record) {
 
 const KernelProfile& KernelMemo::profile(KernelRecord& record, std::span<const std::uint64_t> arguments,
                                          std::int64_t max_cycles, bool use_memo) {
+  record.present = nullptr;
   if (!not_static(record).empty()) {
     throw SimError(fmt::format(
         "call: '{}' cannot run in timing depth, its cycles or addresses depend on data: {}; use functional depth",
@@ -124,12 +125,15 @@ const KernelProfile& KernelMemo::profile(KernelRecord& record, std::span<const s
   const auto same = [&](const KernelRecord::Profiled& p) {
     return p.profile.result.cycles <= max_cycles && equal(arguments, p.arguments);
   };
-  if (record.last_profiled != nullptr && same(*record.last_profiled)) return record.last_profiled->profile;
+  if (record.last_profiled != nullptr && same(*record.last_profiled)) {
+    record.present = record.last_profiled;
+    return record.present->profile;
+  }
   auto& bucket = record.profiles[hash(arguments)];
   for (const auto& known : bucket) {
     if (!equal(arguments, known->arguments)) continue;
     if (known->profile.result.cycles > max_cycles) return m_fresh = work_out();  // the limit was higher then
-    record.last_profiled = known.get();
+    record.present = record.last_profiled = known.get();
     return known->profile;
   }
   const std::string key = profile_key(record.program->program(), m_pipeline, record.entry, arguments);
@@ -144,12 +148,17 @@ const KernelProfile& KernelMemo::profile(KernelRecord& record, std::span<const s
   learnt->arguments.assign(arguments.begin(), arguments.end());
   learnt->profile = *kept;
   bucket.push_back(std::move(learnt));
-  return bucket.back()->profile;
+  record.present = record.last_profiled = bucket.back().get();
+  return record.present->profile;
 }
 
 CallFootprint::CallFootprint(const DecodedProgram& decoded, std::string at_entry, std::vector<std::uint64_t> counts,
                              const CallTrace& call)
-    : program(&decoded), entry(std::move(at_entry)), arguments(std::move(counts)), pointers(footprint(decoded, call)) {}
+    : program(&decoded), entry(std::move(at_entry)), arguments(std::move(counts)), pointers(footprint(decoded, call)) {
+  for (std::size_t i = 0; i < pointers.size(); ++i) {
+    if (!pointers[i].empty()) touched.push_back(i);
+  }
+}
 
 const CallFootprint::Ranges& CallFootprint::undefined_results(const Ranges& undefined) const {
   std::vector<std::int64_t> key;
@@ -168,6 +177,14 @@ const CallFootprint::Ranges& CallFootprint::undefined_results(const Ranges& unde
 
 const CallFootprint* KernelMemo::footprint(KernelRecord& record, std::span<const std::uint64_t> arguments,
                                            std::string& why) {
+  KernelRecord::Profiled* const present = record.present;
+  const CallFootprint* const found = find_footprint(record, arguments, why);
+  if (present != nullptr && equal(arguments, present->arguments)) present->footprint = found;
+  return found;
+}
+
+const CallFootprint* KernelMemo::find_footprint(KernelRecord& record, std::span<const std::uint64_t> arguments,
+                                                std::string& why) {
   if (record.last_footprint != nullptr && equal(arguments, record.last_footprint->arguments)) {
     return record.last_footprint;
   }

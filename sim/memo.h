@@ -31,6 +31,7 @@ class CallFootprint {
   std::string entry;
   std::vector<std::uint64_t> arguments;    // 0 but for counts
   std::vector<PointerFootprint> pointers;  // one per .param
+  std::vector<std::size_t> touched;        // of pointers: those that are not empty
 
   /// propagate(), worked out once per input.
   using Ranges = std::vector<std::vector<ByteRange>>;
@@ -51,10 +52,12 @@ struct KernelRecord {
   struct Profiled {
     std::vector<std::uint64_t> arguments;  // 0 but for counts
     KernelProfile profile;
+    const CallFootprint* footprint = nullptr;  // once it was asked for
   };
   std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Profiled>>> profiles;  // by hash of the arguments
-  const Profiled* last_profiled = nullptr;                                             // most calls repeat the counts
-  std::map<std::vector<std::uint64_t>, std::unique_ptr<CallFootprint>> footprints;     // by arguments
+  Profiled* last_profiled = nullptr;                                                   // most calls repeat the counts
+  Profiled* present = nullptr;  // of the call whose profile was asked for last; absent when that is not kept
+  std::map<std::vector<std::uint64_t>, std::unique_ptr<CallFootprint>> footprints;  // by arguments
   const CallFootprint* last_footprint = nullptr;
 };
 
@@ -90,6 +93,7 @@ class KernelMemo {
 
  private:
   const std::string& not_static(KernelRecord& record);
+  const CallFootprint* find_footprint(KernelRecord& record, std::span<const std::uint64_t> arguments, std::string& why);
 
   isa::Pipeline m_pipeline;
   std::map<std::string, std::unique_ptr<DecodedProgram>> m_programs;

@@ -18,6 +18,10 @@ class NeverWritten {
   };
 
   bool empty() const { return m_ranges.empty(); }
+  /// Whether all of [first, end) lies before or behind what holds no value; may be false where there is none either.
+  bool misses(std::int64_t first, std::int64_t end) const {
+    return m_ranges.empty() || m_ranges.begin()->first >= end || m_ranges.rbegin()->second.end <= first;
+  }
   void add(ByteRange bytes, int cause);
   void remove(ByteRange bytes);
   void remove(const Block& block);

@@ -14,6 +14,7 @@
 #include "sim/core/executor.h"
 #include "sim/dma_engine.h"
 #include "sim/dsp.h"
+#include "sim/fabric.h"
 #include "sim/memory_model.h"
 
 namespace mtsim::sim {
@@ -60,9 +61,9 @@ class Observer {
   virtual void met(std::int64_t cycle) { static_cast<void>(cycle); }
   /// All transfers of a row_syn group are issued.
   virtual void group_met(std::span<const ChannelRef> members) { static_cast<void>(members); }
-  /// From `cycle` on the DDR is busy this fraction of the time and so many bytes a cycle cross the GSM.
-  virtual void rates(std::int64_t cycle, double ddr_busy, double gsm_bytes_per_cycle) {
-    static_cast<void>(cycle), static_cast<void>(ddr_busy), static_cast<void>(gsm_bytes_per_cycle);
+  /// From `cycle` on these shares of the memories' ports are in use.
+  virtual void rates(std::int64_t cycle, const Fabric::Shares& shares) {
+    static_cast<void>(cycle), static_cast<void>(shares);
   }
   /// A transfer's read or write reaches the DDR at `cycle`; of a broadcast there is one.
   virtual void dram_request(std::int64_t cycle, int core, int channel, const MemoryModel::Request& request) {

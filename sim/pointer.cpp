@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/pointer.h"
 
-#include <fmt/format.h>
+#include <array>
+#include <charconv>
 
 namespace mtsim::sim {
 
@@ -16,8 +17,11 @@ const char* to_string(Space space) {
 }
 
 std::string Pointer::str() const {
-  if (space == Space::gsm || space == Space::ddr) return fmt::format("{}+{:#x}", to_string(space), offset);
-  return fmt::format("{}[{}]+{:#x}", to_string(space), core, offset);
+  std::string text = to_string(space);
+  if (space != Space::gsm && space != Space::ddr) text.append("[").append(std::to_string(core)).append("]");
+  std::array<char, 16> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), offset, 16).ptr;
+  return text.append("+0x").append(digits.data(), end);
 }
 
 }  // namespace mtsim::sim

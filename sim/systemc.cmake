@@ -25,6 +25,7 @@ mtsim_library(sim
   dsp.cpp
   fabric.cpp
   hazard.cpp
+  hazard_calls.cpp
   hazard_report.cpp
   hazard_values.cpp
   memo.cpp

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <iterator>
 
 #include "isa/checker.h"
@@ -17,13 +19,20 @@ namespace {
 
 // Processes and tracks of the trace.
 constexpr int k_memory_process = 1000;
-constexpr int k_core_track = 0, k_packet_track = 1, k_first_channel_track = 10;
+constexpr int k_core_track = 0, k_packet_track = 1, k_counter_track = 2, k_first_channel_track = 10;
 int process_of(int core) { return core + 1; }
 
 constexpr std::size_t k_buffer_bytes = std::size_t{1} << 20;
 
+void append(std::string& out, std::int64_t number) {
+  std::array<char, 24> digits;
+  out.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr);
+}
+
 std::string quoted(std::string_view text) {
   std::string out = "\"";
+  const auto is_plain = [](char c) { return c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20; };
+  if (std::all_of(text.begin(), text.end(), is_plain)) return out.append(text) + '"';
   for (const char c : text) {
     if (c == '"' || c == '\\') {
       out += '\\';
@@ -126,9 +135,11 @@ void TraceWriter::begin_event() {
   m_first = false;
 }
 
-void TraceWriter::name_track(int process, int track, const std::string& name) {
-  auto& tracks = m_named[process];
-  if (tracks.empty()) {
+void TraceWriter::name_track(int process, int track, std::string_view name, int number) {
+  if (m_named.size() <= static_cast<std::size_t>(process)) m_named.resize(static_cast<std::size_t>(process) + 1);
+  auto& tracks = m_named[static_cast<std::size_t>(process)];
+  if (tracks.test(static_cast<std::size_t>(track))) return;
+  if (tracks.none()) {
     begin_event();
     const std::string text = process == k_memory_process ? "memory" : fmt::format("core {}", process - 1);
     fmt::format_to(std::back_inserter(m_buffer),
@@ -138,22 +149,43 @@ void TraceWriter::name_track(int process, int track, const std::string& name) {
                    "{{\"ph\":\"M\",\"pid\":{0},\"name\":\"process_sort_index\",\"args\":{{\"sort_index\":{0}}}}}",
                    process);
   }
-  if (!tracks.insert(track).second || name.empty()) return;
+  tracks.set(static_cast<std::size_t>(track));
+  if (name.empty()) return;
   begin_event();
   fmt::format_to(std::back_inserter(m_buffer),
-                 "{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":\"{}\"}}}}",
-                 process, track, name);
+                 "{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":\"{}{}\"}}}}",
+                 process, track, name, number < 0 ? "" : fmt::format(" {}", number));
 }
 
 /// In whole nanoseconds of the trace, which counts microseconds.
-static std::string time_text(std::int64_t cycle) { return fmt::format("{}.{:03}", cycle / 1000, cycle % 1000); }
+static void append_time(std::string& out, std::int64_t cycle) {
+  append(out, cycle / 1000);
+  const std::int64_t rest = cycle % 1000;
+  out += '.';
+  for (const std::int64_t digit : {rest / 100, rest / 10 % 10, rest % 10}) out += static_cast<char>('0' + digit);
+}
+static std::string time_text(std::int64_t cycle) {
+  std::string text;
+  append_time(text, cycle);
+  return text;
+}
 
 void TraceWriter::slice(int process, int track, std::int64_t from, std::int64_t cycles, std::string_view name,
                         std::string_view arguments) {
-  begin_event();
-  fmt::format_to(std::back_inserter(m_buffer),
-                 "{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},\"name\":{},\"args\":{{{}}}}}", process,
-                 track, time_text(from), time_text(cycles), quoted(name), arguments);
+  begin_event();  // without fmt: a trace is mostly slices
+  m_buffer += "{\"ph\":\"X\",\"pid\":";
+  append(m_buffer, process);
+  m_buffer += ",\"tid\":";
+  append(m_buffer, track);
+  m_buffer += ",\"ts\":";
+  append_time(m_buffer, from);
+  m_buffer += ",\"dur\":";
+  append_time(m_buffer, cycles);
+  m_buffer += ",\"name\":";
+  m_buffer += quoted(name);
+  m_buffer += ",\"args\":{";
+  m_buffer += arguments;
+  m_buffer += "}}";
 }
 
 void TraceWriter::launch(int cores) { m_issues.assign(static_cast<std::size_t>(cores), {}); }
@@ -177,11 +209,20 @@ void TraceWriter::call(const Verb& verb, const Kernel& kernel, std::span<const A
   }
   if (!m_window.meets(packets_from, packets_from + cycles)) return;
   const isa::Program& program = kernel.program->program();
-  std::string text = fmt::format("\"at\":\"{}\"", source_text(verb.from));
+  std::string& text = m_text;
+  text = "\"at\":\"";
+  text += source(verb.from);
+  text += '"';
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    text += fmt::format(",{}:\"{}\"", quoted(program.parameters[i].name),
-                        arguments[i].is_pointer ? arguments[i].pointer.str()
-                                                : fmt::format("{}", static_cast<std::int64_t>(arguments[i].value)));
+    text += ',';
+    text += quoted(program.parameters[i].name);
+    text += ":\"";
+    if (arguments[i].is_pointer) {
+      text += arguments[i].pointer.str();
+    } else {
+      append(text, static_cast<std::int64_t>(arguments[i].value));
+    }
+    text += '"';
   }
   slice(process_of(verb.core), k_core_track, packets_from, cycles, program.name, text);
   if (m_packets) packets(verb.core, kernel, arguments, packets_from);
@@ -232,7 +273,7 @@ void TraceWriter::moved(int core, int channel, std::int64_t cycle) {
   const std::int64_t from = issue.verb.cycle + m_shift;
   if (!m_window.meets(from, cycle + m_shift)) return;
   const int track = k_first_channel_track + channel;
-  name_track(process_of(core), track, fmt::format("channel {}", channel));
+  name_track(process_of(core), track, "channel", channel);
   const Move& move = issue.move;
   const std::int64_t bytes = move.source_rows.total_bytes();
   slice(process_of(core), track, from, cycle + m_shift - from,
@@ -240,20 +281,30 @@ void TraceWriter::moved(int core, int channel, std::int64_t cycle) {
                     bytes),
         fmt::format("\"bytes\":{},\"from\":\"{}\",\"to\":\"{}\",\"rows\":{},\"priority\":{},\"at\":\"{}\"", bytes,
                     move.source.str(), move.destination.str(), move.source_rows.count, issue.priority,
-                    source_text(issue.verb.from)));
+                    source(issue.verb.from)));
 }
 
-void TraceWriter::rates(std::int64_t cycle, double ddr_busy, double gsm_bytes_per_cycle) {
-  count(m_ddr, cycle + m_shift, 100 * ddr_busy);
-  count(m_gsm, cycle + m_shift, gsm_bytes_per_cycle);
+const std::string& TraceWriter::source(const std::source_location& place) {
+  const auto [known, is_new] = m_sources.try_emplace({place.file_name(), place.line()});
+  if (is_new) known->second = source_text(place);
+  return known->second;
 }
 
-void TraceWriter::count(Counter& counter, std::int64_t cycle, double value) {
+void TraceWriter::rates(std::int64_t cycle, const Fabric::Shares& shares) {
+  count(k_memory_process, m_ddr, cycle + m_shift, 100 * shares.ddr);
+  count(k_memory_process, m_gsm, cycle + m_shift, shares.gsm);
+  m_ports.resize(shares.ports.size(), {"DMA port", "bytes per cycle"});
+  for (std::size_t core = 0; core < m_ports.size(); ++core) {
+    count(process_of(static_cast<int>(core)), m_ports[core], cycle + m_shift, shares.ports[core]);
+  }
+}
+
+void TraceWriter::count(int process, Counter& counter, std::int64_t cycle, double value) {
   const auto write = [&](std::int64_t at, double level) {
-    name_track(k_memory_process, 0, "");
+    name_track(process, k_counter_track, "");
     begin_event();
     fmt::format_to(std::back_inserter(m_buffer),
-                   "{{\"ph\":\"C\",\"pid\":{},\"ts\":{},\"name\":\"{}\",\"args\":{{\"{}\":{:.2f}}}}}", k_memory_process,
+                   "{{\"ph\":\"C\",\"pid\":{},\"ts\":{},\"name\":\"{}\",\"args\":{{\"{}\":{:.2f}}}}}", process,
                    time_text(at), counter.name, counter.unit, level);
     counter.written = true;
   };
@@ -309,8 +360,8 @@ void Observers::met(std::int64_t cycle) {
 void Observers::group_met(std::span<const ChannelRef> members) {
   for (Observer* observer : m_all) observer->group_met(members);
 }
-void Observers::rates(std::int64_t cycle, double ddr_busy, double gsm_bytes_per_cycle) {
-  for (Observer* observer : m_all) observer->rates(cycle, ddr_busy, gsm_bytes_per_cycle);
+void Observers::rates(std::int64_t cycle, const Fabric::Shares& shares) {
+  for (Observer* observer : m_all) observer->rates(cycle, shares);
 }
 void Observers::dram_request(std::int64_t cycle, int core, int channel, const MemoryModel::Request& request) {
   for (Observer* observer : m_all) observer->dram_request(cycle, core, channel, request);

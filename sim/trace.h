@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A launch as a trace for ui.perfetto.dev or chrome://tracing: a process per core with a track for what the core does
 // (its stalls by name, microkernel calls) and one for each DMA channel (transfers with bytes, path, source line), and
-// counters for the DDR and the GSM. With a small window the packets of its calls are there too, one by one.
+// counters for the DDR, the GSM and the core's DMA port. With a small window the packets of its calls are there too,
+// one by one.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <fstream>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,7 +45,7 @@ class TraceWriter : public Observer {
             std::int64_t cycles) override;
   void issued(const Issue& issue) override;
   void moved(int core, int channel, std::int64_t cycle) override;
-  void rates(std::int64_t cycle, double ddr_busy, double gsm_bytes_per_cycle) override;
+  void rates(std::int64_t cycle, const Fabric::Shares& shares) override;
 
   /// Closes the file. Throws ConfigError when something could not be written.
   void finish();
@@ -59,10 +60,12 @@ class TraceWriter : public Observer {
     bool written = false;
   };
   void begin_event();
-  void name_track(int process, int track, const std::string& name);  // once
+  /// Once. `number` is part of the name when it is not negative.
+  void name_track(int process, int track, std::string_view name, int number = -1);
+  const std::string& source(const std::source_location& place);
   void slice(int process, int track, std::int64_t from, std::int64_t cycles, std::string_view name,
              std::string_view arguments);
-  void count(Counter& counter, std::int64_t cycle, double value);
+  void count(int process, Counter& counter, std::int64_t cycle, double value);
   void packets(int core, const Kernel& kernel, std::span<const Argument> arguments, std::int64_t from);
   void note(const std::string& text);
 
@@ -73,11 +76,15 @@ class TraceWriter : public Observer {
   TraceWindow m_window;
   bool m_packets;
   std::int64_t m_packets_written = 0;
-  std::int64_t m_shift = 0;                                   // cycles of the launches before
-  std::vector<std::vector<Issue>> m_issues;                   // by core and channel: the transfer there
-  std::map<int, std::set<int>> m_named;                       // tracks that have a name, by process
-  std::map<const DecodedProgram*, std::string> m_not_static;  // why; "" when static
+  std::int64_t m_shift = 0;                    // cycles of the launches before
+  std::vector<std::vector<Issue>> m_issues;    // by core and channel: the transfer there
+  static constexpr std::size_t k_tracks = 80;  // of a process: the core, packets, counters, channels
+  std::vector<std::bitset<k_tracks>> m_named;  // by process: which tracks have a name
+  std::map<std::pair<const char*, std::uint_least32_t>, std::string> m_sources;  // source_text()
+  std::string m_text;                                                            // of call(), kept for its storage
+  std::map<const DecodedProgram*, std::string> m_not_static;                     // why; "" when static
   Counter m_ddr{"DDR busy", "%"}, m_gsm{"GSM", "bytes per cycle"};
+  std::vector<Counter> m_ports;  // by core
   std::vector<std::string> m_notes;
 };
 
@@ -113,7 +120,7 @@ class Observers : public Observer {
   void known_complete(const Verb& verb, int channel) override;
   void met(std::int64_t cycle) override;
   void group_met(std::span<const ChannelRef> members) override;
-  void rates(std::int64_t cycle, double ddr_busy, double gsm_bytes_per_cycle) override;
+  void rates(std::int64_t cycle, const Fabric::Shares& shares) override;
   void dram_request(std::int64_t cycle, int core, int channel, const MemoryModel::Request& request) override;
 
  private:

@@ -67,8 +67,9 @@ void Zone::configure(const MachineConfig& machine_config, const ClusterOptions& 
 void Zone::observe_fabric() {
   fabric.on_shares = nullptr;
   if (options.observer == nullptr) return;
-  fabric.on_shares = [this](std::int64_t cycle, double ddr_busy, double gsm_bytes) {
-    options.observer->rates(cycle - launch.start, ddr_busy, gsm_bytes);
+  fabric.on_shares = [this](std::int64_t cycle, const Fabric::Shares& shares) {
+    const auto ports = shares.ports.first(static_cast<std::size_t>(launch.group_size));
+    options.observer->rates(cycle - launch.start, {shares.ddr, shares.gsm, ports});
   };
 }
 

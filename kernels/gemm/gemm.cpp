@@ -24,6 +24,8 @@ Kernels load_kernels(sim::Cluster& cluster, const GemmPlan& plan) {
     kernels.narrow = load("gemm_narrow_row");
     return kernels;
   }
+  kernels.cutter = std::make_shared<Cutter>(plan, cluster.machine());
+  kernels.tiles = std::make_shared<TileKernels>(cluster);
   kernels.zero_x_pad = load("zero_sm_column");
   kernels.zero_w_pad = kernels.zero_am;
   if (plan.dtype == DType::f32) {
@@ -40,6 +42,15 @@ Kernels load_kernels(sim::Cluster& cluster, const GemmPlan& plan) {
 }
 
 }  // namespace
+
+const sim::Kernel& TileKernels::kernel(const GemmTile& tile, bool accumulate) {
+  const auto [found, is_new] = m_loaded.try_emplace({tile, accumulate});
+  if (is_new) {
+    found->second = m_cluster->load(gemm_tile_program(tile, m_cluster->machine().pipeline),
+                                    accumulate ? "accumulate" : "write_only");
+  }
+  return found->second;
+}
 
 void CoreProgram::zero_x_pad(sim::Pointer x, std::int64_t pitch, std::int64_t rows, std::int64_t k) {
   const std::int64_t end = m_format.padded_k(k) * m_bytes, word = m_by_rows ? k_vector_bytes : k_sm_word_bytes;
@@ -59,9 +70,9 @@ void CoreProgram::zero_w_pad(sim::Pointer w, std::int64_t pitch, std::int64_t co
     m_dsp.call(m_kernels.zero_w_pad, {w + k * pitch, pad * pitch});
 }
 
-void CoreProgram::multiply_strip(const CoreTile& tile, std::int64_t strip) {
-  const sim::Pointer x = tile.x + strip * m_format.m1 * tile.x_pitch;
-  const sim::Pointer sums = tile.sums + strip * m_format.m1 * tile.sums_pitch;
+void CoreProgram::multiply_strip(const CoreTile& tile, const CutStrip& strip) {
+  const sim::Pointer x = tile.x + strip.row * tile.x_pitch;
+  const sim::Pointer sums = tile.sums + strip.row * tile.sums_pitch;
   const std::int64_t padded = m_format.padded_k(tile.k);
   if (m_by_rows) {
     for (std::int64_t column = 0; column < tile.columns; column += k_dot_n1) {
@@ -71,29 +82,38 @@ void CoreProgram::multiply_strip(const CoreTile& tile, std::int64_t strip) {
     }
     return;
   }
-  for (std::int64_t column = 0; column < tile.columns; column += m_format.n1) {
+  for (const CutBlock& block : strip.blocks) {
+    const auto kernel = [&](bool accumulate) -> const sim::Kernel& {
+      if (block.tile) return m_kernels.tiles->kernel(*block.tile, accumulate);
+      return accumulate ? m_kernels.accumulate : m_kernels.write_only;
+    };
     bool accumulate = tile.accumulate;
     for (std::int64_t k = 0, part = 0; k < padded; k += part) {
       part = std::min(m_k_call, padded - k);
       // The kernel needs k_least: a shorter rest takes from the part before it.
       if (const std::int64_t rest = padded - k - part; rest > 0 && rest < m_format.k_least) part -= m_format.k_unit;
       m_dsp.loop_iteration();
-      m_dsp.call(accumulate ? m_kernels.accumulate : m_kernels.write_only,
-                 {x + k * m_bytes, tile.w + k * tile.w_pitch + column * m_bytes, sums + column * m_sum_bytes, part,
-                  tile.x_pitch, tile.w_pitch, tile.sums_pitch});
+      m_dsp.call(kernel(accumulate),
+                 {x + k * m_bytes, tile.w + k * tile.w_pitch + block.column * m_bytes,
+                  sums + block.column * m_sum_bytes, part, tile.x_pitch, tile.w_pitch, tile.sums_pitch});
       accumulate = true;
     }
   }
 }
 
-void CoreProgram::narrow_strip(const CoreTile& tile, const NarrowTile& narrow, std::int64_t strip) {
-  const sim::Pointer sums = tile.sums + strip * m_format.m1 * tile.sums_pitch;
-  const sim::Pointer y = narrow.y + strip * m_format.m1 * narrow.y_pitch;
-  if (m_by_rows) return m_dsp.call(m_kernels.narrow, {sums, y, round_up(tile.columns, m_format.n1)});
-  for (std::int64_t column = 0; column < tile.columns; column += m_format.n1) {
-    m_dsp.loop_iteration();
-    m_dsp.call(narrow.merge ? m_kernels.merge : m_kernels.narrow,
-               {sums + column * m_sum_bytes, y + column * m_bytes, tile.sums_pitch, narrow.y_pitch});
+void CoreProgram::narrow_rows(const CoreTile& tile, const NarrowTile& narrow, std::int64_t first, std::int64_t last) {
+  for (std::int64_t row = first; row < last; row += m_format.m1) {
+    const sim::Pointer sums = tile.sums + row * tile.sums_pitch;
+    const sim::Pointer y = narrow.y + row * narrow.y_pitch;
+    if (m_by_rows) {
+      m_dsp.call(m_kernels.narrow, {sums, y, round_up(tile.columns, m_format.n1)});
+      continue;
+    }
+    for (std::int64_t column = 0; column < tile.columns; column += m_format.n1) {
+      m_dsp.loop_iteration();
+      m_dsp.call(narrow.merge ? m_kernels.merge : m_kernels.narrow,
+                 {sums + column * m_sum_bytes, y + column * m_bytes, tile.sums_pitch, narrow.y_pitch});
+    }
   }
 }
 

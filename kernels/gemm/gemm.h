@@ -62,7 +62,8 @@ struct GemmTiles {
   static GemmTiles of(DType dtype, const GemmChoice& choice = {});
 };
 
-// M1 x N1, what the microkernel computes at a time.
+// M1 x N1, what the microkernel written by hand computes at a time; gemm_tile.s has other sizes for what is left of M
+// and N.
 inline constexpr std::int64_t k_gemm_m1 = 6;
 constexpr std::int64_t gemm_n1(DType dtype) { return dtype == DType::f32 ? 128 : 256; }
 
@@ -104,7 +105,12 @@ GemmPlan plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles, 
 /// absolute, as long as no FP16 sum overflows. Derived in gemm_error.cpp.
 struct GemmErrorBound {
   double relative = 0, absolute = 0;
+  /// For operands that are independent of each other with mean 0: the root mean square of the error over that of X W, at
+  /// most, where there are hundreds of elements.
+  double rms = 0;
 };
+/// What `products` products summed in FP16, `sums` FP32 sums and `roundings` of Y to FP16 make of GemmErrorBound::rms.
+double gemm_rms_error(double products, double sums, double roundings);
 GemmErrorBound gemm_error_bound(const GemmPlan& plan);
 
 struct GemmOperands {             // row-major, of the plan's dtype, in cluster DDR

@@ -87,9 +87,17 @@ void CoreEpilogue::finish(const FinishedTile& tile) {
   const RopeLayout& layout = m_rope->layout();
   const std::int64_t end = std::min(tile.column + tile.columns, layout.heads * layout.head_dim);
   if (end <= tile.column) return;
-  if (!m_prepared) m_rope->tabulate(m_dsp, m_positions, m_first + tile.row, tile.rows, m_frequencies, m_table);
-  m_rope->rotate(m_dsp, tile.y, tile.pitch, tile.rows, (end - tile.column) / layout.head_dim,
-                 m_prepared ? m_table + tile.row * layout.table_pitch() : m_table);
+  const std::int64_t heads = (end - tile.column) / layout.head_dim;
+  if (m_prepared) {
+    if (tile.rows > 0)
+      m_rope->rotate(m_dsp, tile.y, tile.pitch, tile.rows, heads, m_table + tile.row * layout.table_pitch());
+    return;
+  }
+  for (std::int64_t row = 0; row < tile.rows; row += m_table_rows) {
+    const std::int64_t rows = std::min(m_table_rows, tile.rows - row);
+    m_rope->tabulate(m_dsp, m_positions, m_first + tile.row + row, rows, m_frequencies, m_table);
+    m_rope->rotate(m_dsp, tile.y + row * tile.pitch, tile.pitch, rows, heads, m_table);
+  }
 }
 
 }  // namespace mtsim::kernels::gemm

@@ -23,6 +23,13 @@ double growth(std::int64_t n, double u) { return std::expm1(static_cast<double>(
 
 }  // namespace
 
+// The partial sums of p products of variance v have the variances v, 2 v, ..., p v; each addition rounds by at most u
+// of the sum, evenly distributed by u / sqrt(3) rms, less where the sum is not just above a power of two. A row of p is
+// off by p^2 / 2 * v u^2 / 3, and k / p rows together, over k v, by p u^2 / 6. Twice that leaves room for chance.
+double gemm_rms_error(double products, double sums, double roundings) {
+  return 2 * (k_u16 * std::sqrt(products / 6 + roundings) + k_u32 * std::sqrt((products + sums) / 6 + 1));
+}
+
 GemmErrorBound gemm_error_bound(const GemmPlan& plan) {
   using gemm::ceil_div;
   const std::int64_t k = plan.shape.k;
@@ -30,7 +37,8 @@ GemmErrorBound gemm_error_bound(const GemmPlan& plan) {
     // By rows, k-steps are added up as well, and the lanes of each.
     const std::int64_t sums = plan.weights == GemmWeights::out_in ? 1 + ceil_div(k, plan.tiles.k2) : 0;
     const double relative = growth(k + sums, k_u32);
-    return {relative, static_cast<double>(k + sums) * k_half_subnormal32 * (1 + relative)};
+    return {relative, static_cast<double>(k + sums) * k_half_subnormal32 * (1 + relative),
+            gemm_rms_error(0, static_cast<double>(k + sums), 0)};
   }
   std::int64_t products = k, sums = 0, roundings = 0;
   if (plan.weights == GemmWeights::out_in) {  // FP16 products are exact in FP32
@@ -46,7 +54,8 @@ GemmErrorBound gemm_error_bound(const GemmPlan& plan) {
   const double in_f16 = growth(products + roundings, k_u16);
   const double in_f32 = growth(products + sums, k_u32);
   const double relative = in_f16 + in_f32 + in_f16 * in_f32;
-  return {relative, static_cast<double>(k + roundings) * k_half_subnormal16 * (1 + relative)};
+  return {relative, static_cast<double>(k + roundings) * k_half_subnormal16 * (1 + relative),
+          gemm_rms_error(static_cast<double>(products), static_cast<double>(sums), static_cast<double>(roundings))};
 }
 
 }  // namespace mtsim::kernels

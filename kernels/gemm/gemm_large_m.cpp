@@ -24,6 +24,8 @@
 //          Here all Y2 of a block stay in AM whenever they fit.
 //   end    the last Y2 leaves when it is complete.
 //          Here each strip of it leaves as soon as it is done.
+//   tails  rows and columns beside whole M1 x N1 are padded to it: the paper has one microkernel.
+//          Here they go to tiles of their own size where that takes fewer cycles (gemm_cut.h).
 // The paper does not say how the next block's Xg comes in; both variants stream it as above.
 //
 // FP16 with FP32 sums. Where all Y2 of a block stay in AM, each is narrowed where it lies when it is complete, and
@@ -293,20 +295,24 @@ class LargeM : CoreProgram {
     const CoreTile tile{m_x[buffer],  m_w[buffer], sums(now),    m_x_pitch,      m_w_pitch,
                         m_sums_pitch, rows(now),   columns(now), k_of_step(now), !fresh};
     const bool last = now.s == steps(now) - 1, narrow = last && ends_narrow(now);
-    for (std::int64_t strip = 0; strip < strips(tile); ++strip) {
+    std::int64_t first = 0;  // row that is not finished
+    std::size_t left = 0;    // strips
+    for (const CutStrip& strip : strips(tile)) {
       between();
       multiply_strip(tile, strip);
+      if (!last) continue;
+      const std::int64_t end = rows_to_narrow(tile, strip.row + strip.rows);
       if (narrow) {
         wait(m_y_in);  // in flight only if the round has a single step
-        narrow_strip(tile, narrow_tile(now), strip);
+        narrow_rows(tile, narrow_tile(now), first, end);
       }
-      const std::int64_t first = strip * k_gemm_m1, end = std::min(tile.rows, first + k_gemm_m1);
-      if (last && last_k_block(now)) {
+      if (last_k_block(now)) {
         const Tile y = tile_of(now, false);
         m_epilogue.finish(
             {y.am + first * y.am_pitch, y.am_pitch, first, end - first, now.n * m_tiles.n2, tile.columns});
       }
-      if (leave) move_rows(tile_of(now, false), first, end, m_leaving[strip % m_leaving.size()], false);
+      if (leave) move_rows(tile_of(now, false), first, end, m_leaving[left++ % m_leaving.size()], false);
+      first = end;
     }
   }
 

@@ -264,12 +264,13 @@ GemmPlan plan_by_rows(GemmPlan plan, const sim::MachineConfig& machine) {
 // Which dataflow is faster, roughly: computing and DDR traffic overlap, the rendezvous of broadcasts does not. Large M
 // broadcasts W step by step and spreads rows over the cores; small M broadcasts X, where that does not fit SM block by
 // block, and spreads columns.
-constexpr double k_call_cycles = 50;  // of a microkernel beside 8 K: prologue, last stores, jump
-
-double seconds_of_calls(std::int64_t calls, const GemmPlan& plan, const sim::MachineConfig& machine) {
-  const auto k_steps = static_cast<double>(ceil_div(plan.shape.k, plan.tiles.k2));
-  const double cycles = 8 * static_cast<double>(plan.tiles.k2) + k_call_cycles;
-  return static_cast<double>(calls) * k_steps * cycles / (machine.core.clock_ghz * 1e9);
+/// Of one core's calls for [rows, columns] of Y and all of K, N2 columns at a time.
+double seconds_of_calls(std::int64_t rows, std::int64_t columns, const gemm::Cutter& cutter, const GemmPlan& plan,
+                        const sim::MachineConfig& machine) {
+  const std::int64_t n2 = plan.tiles.n2, rest = columns % n2;
+  const std::int64_t cycles = (columns >= n2 ? columns / n2 * cutter.step_cycles(rows, n2) : 0) +
+                              (rest > 0 ? cutter.step_cycles(rows, rest) : 0);
+  return static_cast<double>(ceil_div(plan.shape.k, plan.tiles.k2) * cycles) / (machine.core.clock_ghz * 1e9);
 }
 double seconds_of_bytes(double elements, const GemmPlan& plan, const sim::MachineConfig& machine) {
   return elements * static_cast<double>(bytes_of(plan.dtype)) / (machine.ddr.bandwidth_gb_s * 1e9);
@@ -280,22 +281,25 @@ double seconds_of_broadcasts(std::int64_t count, const sim::MachineConfig& machi
 
 double estimate_large_m(const GemmPlan& plan, const sim::MachineConfig& machine) {
   const auto [m, n, k] = plan.shape;
-  const auto strips = [&](std::int64_t rows) { return ceil_div(ceil_div(rows, machine.cluster.cores), k_gemm_m1); };
+  const gemm::Cutter cutter(plan, machine);
+  const auto seconds = [&](std::int64_t rows) {
+    return seconds_of_calls(ceil_div(rows, machine.cluster.cores), n, cutter, plan, machine);
+  };
   const std::int64_t mg = std::min(plan.tiles.mg, m);
   const std::int64_t full = m / mg, tail = m % mg, blocks = full + (tail > 0 ? 1 : 0);
-  const std::int64_t calls = (full * strips(mg) + (tail > 0 ? strips(tail) : 0)) * ceil_div(n, gemm_n1(plan.dtype));
+  const double computing = static_cast<double>(full) * seconds(mg) + (tail > 0 ? seconds(tail) : 0);
   const auto w = static_cast<double>(blocks * n * k), x_and_y = static_cast<double>(m * (n + k));
-  return std::max(seconds_of_calls(calls, plan, machine),
-                  seconds_of_bytes(w * machine.dma.broadcast_factor + x_and_y, plan, machine)) +
+  return std::max(computing, seconds_of_bytes(w * machine.dma.broadcast_factor + x_and_y, plan, machine)) +
          seconds_of_broadcasts(blocks * ceil_div(n, plan.tiles.n2) * ceil_div(k, plan.tiles.k2), machine);
 }
 
 double estimate_small_m(const GemmPlan& plan, const sim::MachineConfig& machine) {
   const auto [m, n, k] = plan.shape;
   const gemm::SmallMSplit split = gemm::split_small_m(plan, machine);
-  const std::int64_t calls = ceil_div(m, k_gemm_m1) * ceil_div(split.tiles, machine.cluster.cores);
+  const gemm::Cutter cutter(plan, machine);
+  const std::int64_t columns = ceil_div(split.tiles, machine.cluster.cores) * gemm_n1(plan.dtype);  // of a core
   const std::int64_t passes = split.x_buffers == 1 ? 1 : split.column_blocks;
-  return std::max(seconds_of_calls(calls, plan, machine),
+  return std::max(seconds_of_calls(m, std::min(columns, n), cutter, plan, machine),
                   seconds_of_bytes(static_cast<double>(n * k + m * (n + k)), plan, machine)) +
          seconds_of_broadcasts(passes * split.x_blocks, machine);
 }
@@ -363,6 +367,10 @@ GemmTiles parse_gemm_tiles(const std::string& text, DType dtype, const GemmChoic
 GemmPlan plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles, const GemmChoice& choice,
                    const sim::MachineConfig& machine) {
   const bool by_rows = choice.weights == GemmWeights::out_in;
+  if ((dtype == DType::f32 || by_rows) && choice.sums != GemmSums::promoted) {
+    throw KernelError(fmt::format(
+        "{}: where FP16 sums are kept is a choice of FP16 with W as [k, n]; here all are FP32", text(shape)));
+  }
   const GemmSums sums = dtype == DType::f32 || by_rows ? GemmSums::f32 : choice.sums;
   const GemmPlan plan{.shape = shape,
                       .dtype = dtype,

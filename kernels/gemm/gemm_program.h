@@ -3,10 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_cut.h"
 #include "sim/cluster.h"
 #include "sim/dsp.h"
 
@@ -32,8 +37,7 @@ inline constexpr std::int64_t k_dot_n1 = 32;  // columns of a gemm_dot call
 constexpr Format format(DType dtype, GemmWeights weights = GemmWeights::in_out) {
   const std::int64_t bytes = bytes_of(dtype), lanes = k_vector_bytes / bytes;
   if (weights == GemmWeights::out_in) return {dtype, bytes, 1, 2 * k_dot_n1, lanes, lanes};
-  if (dtype == DType::f32) return {dtype, bytes, k_gemm_m1, gemm_n1(dtype), 2, 4};
-  return {dtype, bytes, k_gemm_m1, gemm_n1(dtype), 4, 8};
+  return {dtype, bytes, k_gemm_m1, gemm_n1(dtype), gemm_k(dtype).unit, gemm_k(dtype).least};
 }
 
 // DMA channels of a core. What the device library gives out (X, W) stays below the first channel of each dataflow's own
@@ -49,20 +53,33 @@ struct SmallMChannels {
   static constexpr int k_needed = k_first_y + k_ys;
 };
 
+/// Generated tiles, decoded for the cluster's machine when they are first called.
+class TileKernels {
+ public:
+  explicit TileKernels(sim::Cluster& cluster) : m_cluster(&cluster) {}
+  const sim::Kernel& kernel(const GemmTile& tile, bool accumulate);
+
+ private:
+  sim::Cluster* m_cluster;
+  std::map<std::pair<GemmTile, bool>, sim::Kernel> m_loaded;
+};
+
 /// The microcode of one GEMM, decoded for the cluster's machine.
 struct Kernels {
-  sim::Kernel accumulate;  // sums += X1 * W1
-  sim::Kernel write_only;  // sums = X1 * W1
-  sim::Kernel narrow;      // FP16 Y1 = FP32 sums
-  sim::Kernel merge;       // FP16 Y1 = Y1 + FP32 sums
-  sim::Kernel zero_x_pad;  // what X2 and W2 hold behind the last k
+  std::shared_ptr<Cutter> cutter;      // shared by the cores; by rows none
+  std::shared_ptr<TileKernels> tiles;  // those that the cutter asks for
+  sim::Kernel accumulate;              // sums += X1 * W1, M1 x N1
+  sim::Kernel write_only;              // sums = X1 * W1
+  sim::Kernel narrow;                  // FP16 Y1 = FP32 sums
+  sim::Kernel merge;                   // FP16 Y1 = Y1 + FP32 sums
+  sim::Kernel zero_x_pad;              // what X2 and W2 hold behind the last k
   sim::Kernel zero_w_pad;
   sim::Kernel zero_am;
   std::optional<RopeTile> rope;
 };
 
 /// X2 [rows, k] * W2 [k, columns] (+)= sums [rows, columns], all in this core's SM and AM, buffers padded to whole
-/// microkernel tiles: rows to M1, columns to N1, k to padded_k(k). Pitches in bytes. W2 lies as W does.
+/// tiles of M1 x N1: rows to M1, columns to N1, k to padded_k(k). Pitches in bytes. W2 lies as W does.
 struct CoreTile {
   sim::Pointer x, w, sums;
   std::int64_t x_pitch = 0, w_pitch = 0, sums_pitch = 0;
@@ -128,7 +145,9 @@ class CoreProgram {
         m_k_call(plan.promotes() ? plan.tiles.k_promote : plan.tiles.k2),
         m_operands(operands),
         m_kernels(kernels),
-        m_epilogue(dsp, plan, operands, m_kernels.rope) {}
+        m_epilogue(dsp, plan, operands, m_kernels.rope) {
+    for (std::int64_t row = 0; m_by_rows && row < m_shape.m; ++row) m_single_rows.push_back({row, 1, {}});
+  }
 
   bool narrows() const { return m_sum_bytes != m_bytes; }
 
@@ -144,17 +163,24 @@ class CoreProgram {
     return {count, bytes, pitch - bytes};
   }
 
-  std::int64_t strips(const CoreTile& tile) const { return ceil_div(tile.rows, m_format.m1); }
+  /// Strips of rows, whose columns are multiplied one strip after the other. By rows a row each.
+  const std::vector<CutStrip>& strips(const CoreTile& tile) const {
+    return m_by_rows ? m_single_rows : m_kernels.cutter->cut(tile.rows, tile.columns).strips;
+  }
+  /// Rows of FP32 sums that may become FP16 once the strips up to row `end` are multiplied: whole M1 while there are
+  /// more, since the microkernel overwrites that many.
+  std::int64_t rows_to_narrow(const CoreTile& tile, std::int64_t end) const {
+    return end == tile.rows ? end : end / m_format.m1 * m_format.m1;
+  }
 
   /// Sets to zero what X2 [rows, k] and W2 hold behind the last k, before their transfers start: the last words with
   /// values are among what is cleared. Both: with zeros on one side only, an inf on the other gives NaN.
   void zero_x_pad(sim::Pointer x, std::int64_t pitch, std::int64_t rows, std::int64_t k);
   void zero_w_pad(sim::Pointer w, std::int64_t pitch, std::int64_t columns, std::int64_t k);
 
-  /// Rows [M1 strip, M1 strip + M1) of the sums.
-  void multiply_strip(const CoreTile& tile, std::int64_t strip);
-  /// The same rows of the sums as FP16.
-  void narrow_strip(const CoreTile& tile, const NarrowTile& narrow, std::int64_t strip);
+  void multiply_strip(const CoreTile& tile, const CutStrip& strip);
+  /// Rows first .. last of the sums as FP16, first a multiple of M1.
+  void narrow_rows(const CoreTile& tile, const NarrowTile& narrow, std::int64_t first, std::int64_t last);
 
   sim::Dsp& m_dsp;
   const GemmShape m_shape;
@@ -167,6 +193,7 @@ class CoreProgram {
   const GemmOperands m_operands;
   const Kernels m_kernels;
   CoreEpilogue m_epilogue;
+  std::vector<CutStrip> m_single_rows;  // by rows: all of X
 };
 
 /// What a plan takes beyond its operands.

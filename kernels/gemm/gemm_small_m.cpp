@@ -148,13 +148,14 @@ class SmallM : CoreProgram {
                         k_of_step(at),
                         at.x > 0 || at.s > 0,
                         m_scratch};
-    const bool narrow = narrows() && last_step(at);
-    for (std::int64_t strip = 0; strip < strips(tile); ++strip) {
+    std::int64_t first = 0;  // row that is not finished
+    for (const CutStrip& strip : strips(tile)) {
       multiply_strip(tile, strip);
-      if (narrow) narrow_strip(tile, {tile.sums, m_sums_pitch}, strip);
       if (!last_step(at)) continue;
-      const std::int64_t first = strip * k_gemm_m1, rows = std::min(tile.rows - first, k_gemm_m1);
-      m_epilogue.finish({sums(at) + first * m_sums_pitch, m_sums_pitch, first, rows, column(at), tile.columns});
+      const std::int64_t end = rows_to_narrow(tile, strip.row + strip.rows);
+      if (narrows()) narrow_rows(tile, {tile.sums, m_sums_pitch}, first, end);
+      m_epilogue.finish({sums(at) + first * m_sums_pitch, m_sums_pitch, first, end - first, column(at), tile.columns});
+      first = end;
     }
   }
 

@@ -16,18 +16,37 @@ struct GemmTile {
   int rows = 6;
   int vectors = 4;
   DType dtype = DType::f32;
+  // What a GEMM calls: one sum an element, so that values do not depend on the tile; K as the microkernels written by
+  // hand take it, which saves the loop that is not pipelined.
+  bool in_order = false;
+  bool promotes = false;  // FP16 with Y1 in FP32, as the _f32 entries of gemm_f16_6x256 have it
 
   std::int64_t columns() const { return std::int64_t{16} * lanes_per_word(dtype) * vectors; }
+  int sums() const { return rows * vectors; }
   auto operator<=>(const GemmTile&) const = default;
 };
 
 inline constexpr int k_max_tile_rows = 16;
 
-/// How the template is filled in for a tile: k-steps of one loop pass (K must be a multiple) and partial sums an
-/// element.
+/// What K a microkernel of a GEMM takes: a multiple of `unit`, at least `least`.
+struct GemmK {
+  int unit, least;
+};
+constexpr GemmK gemm_k(DType dtype) { return dtype == DType::f32 ? GemmK{2, 4} : GemmK{4, 8}; }
+
+/// Tiles that leave registers enough for W and X on the machine we know, and for pairs that promote sums.
+inline constexpr int k_max_tile_vectors = 8, k_max_tile_sums = 44;
+constexpr bool gemm_tile_fits(const GemmTile& tile) {
+  return tile.rows <= k_max_tile_rows && tile.vectors <= k_max_tile_vectors && tile.sums() <= k_max_tile_sums &&
+         (!tile.promotes || tile.sums() + tile.vectors < 48);
+}
+
+/// How the template is filled in for a tile: k-steps of one loop pass (K must be a multiple), partial sums an element,
+/// and passes a call has at least.
 struct GemmTileLoop {
   int steps = 2;
   int parts = 1;
+  int passes = 1;
 };
 
 /// The loop with the best bound whose registers fit: sums of Y1, W1 of each step in flight, X1. Throws KernelError when
@@ -36,5 +55,13 @@ GemmTileLoop gemm_tile_loop(const GemmTile& tile, const isa::Pipeline& pipeline)
 
 /// The tile's microkernel, entries accumulate and write_only; contract in gemm_tile.s.
 const isa::Program& gemm_tile_program(const GemmTile& tile, const isa::Pipeline& pipeline);
+
+/// The tile that a program of gemm_tile_program was generated for. Throws KernelError for any other.
+const GemmTile& gemm_tile_of(const isa::Program& program);
+
+/// Cycles of an in_order tile's call, estimated without generating it: never less than it takes, and at most a tenth
+/// more where K is 64 or more (gemm_tile_test.cpp). gemm_main_cycles: of the microkernel written by hand, exact.
+std::int64_t gemm_tile_cycles(const GemmTile& tile, std::int64_t k, const isa::Pipeline& pipeline);
+std::int64_t gemm_main_cycles(std::int64_t k, bool promotes);
 
 }  // namespace mtsim::kernels

@@ -2,11 +2,12 @@
 ; Y1[M1][N1] (+)= X1[M1][K] * W1[K][N1] for any M1 x N1 that the registers hold: the template behind every tile that has no
 ; kernel of its own. N1 = 32 V columns in FP32 and 64 V in FP16.
 ;
-; Defines: M1     rows of Y1, 1 to 16
-;          V      vectors of a row of Y1
-;          F16    0: FP32; 1: FP16 throughout, every fused multiply-add rounds to FP16
-;          STEPS  k-steps of one loop pass: 1, 2 or 4 in FP32, 4 in FP16
-;          PARTS  partial sums of each element, a divisor of STEPS: a small tile would wait for the multiply-add's latency
+; Defines: M1         rows of Y1, 1 to 16
+;          V          vectors of a row of Y1
+;          F16        0: FP32; 1: FP16 throughout, every fused multiply-add rounds to FP16
+;          F32_SUMS   1, with F16: the FP16 sums of this call are added to Y1 in FP32, as in gemm_f16_6x256
+;          STEPS      k-steps of one loop pass: 1, 2 or 4 in FP32, 4 in FP16
+;          PARTS      partial sums of each element, a divisor of STEPS: a small tile would wait for the multiply-add's latency
 ; In:   x  R10  &X1[0][0] in SM, row-major, 4-byte aligned (FP16: 8)     x_pitch  R18  bytes from row to row, a multiple of that
 ;       w  R12  &W1[0][0] in AM, row-major, 16-byte aligned              w_pitch  R20  bytes from row to row, a multiple of 16
 ;       y  R14  &Y1[0][0] in AM, row-major, 16-byte aligned              y_pitch  R22  bytes from row to row, a multiple of 16
@@ -17,11 +18,15 @@
 ; with PARTS = p > 1, sum j takes the k with k mod p = j, sum 0 starts from Y1, and the others are added to it at the end,
 ; j ascending. An FP32 of X1 is doubled by SBALE2 and broadcast; FP16 comes four k at a time (there is no 16-bit scalar
 ; load), is broadcast and spread over the lane by VFEXTH16.
+; F32_SUMS: the registers start from +0 in both entries, and at the end Y1 = Y1 + 1.0 * sum, or +0 + 1.0 * sum, in FP32. A row
+; of Y1 then takes 256 V bytes: for each 64 columns 16 lanes of columns 4l, 4l+1 and 16 lanes of columns 4l+2, 4l+3.
 
 .equ M1, 6
 .equ V, 4
 .equ F16, 0
+.equ F32_SUMS, 0
 .equ STEPS, 2
+.equ PASSES, 1
 .equ PARTS, 1
 
 .param x, R10, pointer sm
@@ -37,12 +42,14 @@
 .equ GROUPS, (M1 + 7) / 8            ; of eight rows, which share an address: row 0 plain, the others through OR registers
 .equ WORD, 4 + 4 * F16               ; bytes of a scalar load
 .equ LOADS, STEPS * (1 - F16) + F16  ; scalar loads of a row in one pass
+.equ PROMOTED, (62 - M1 * V) / 2     ; vectors of Y1 in FP32, two registers each, that a call has in registers at a time
 
 .linear
 .independent                         ; x, w and y are different buffers
 
+; R0 passes left, R24 offset, R25 address, R26 stride: never X1, so that the addresses can be proved to depend on no data.
+
 ; Row 8 g + i of X1 and Y1 is called g_i.
-.reg R, passes, offset, address, stride
 .reg AR, pw, py
 .reg OR, w_step
 .rept 8, i
@@ -76,6 +83,13 @@
 .endr
 .reg VR, wo\s
 .endr
+
+.if F32_SUMS
+.rept PROMOTED, p
+.reg VR, fl\p, fh\p
+.endr
+.reg VR, one, nothing
+.endif
 
 .macro load_word from, to
 .if F16
@@ -140,39 +154,39 @@
 ; Addresses, and all of K.
 .macro multiply_all loop
     SMVAGA w, pw
-    SSHFLR 4 - (V == 1), w_pitch, offset
-    SMVAGA offset, w_step
+    SSHFLR 4 - (V == 1), w_pitch, R24
+    SMVAGA R24, w_step
 .if M1 > 1
-    SSHFLR 2 + F16, x_pitch, offset
-    SADD 0, offset, address
+    SSHFLR 2 + F16, x_pitch, R24
+    SADD 0, R24, R25
 .endif
 .rept 8, i
 .if (\i > 0) * (\i < M1)
-    SMVAGA address, row\i
+    SMVAGA R25, row\i
 .if (\i < 7) * (\i + 1 < M1)
-    SADD offset, address, address
+    SADD R24, R25, R25
 .endif
 .endif
 .endr
 .if GROUPS > 1
-    SSHFLL 3, x_pitch, stride
+    SSHFLL 3, x_pitch, R26
 .endif
-    SADD 0, x, offset
+    SADD 0, x, R24
 .rept GROUPS, g
 .rept LOADS, s
-    SADD WORD * \s, offset, address
-    SMVAGA address, px\g\()_\s
+    SADD WORD * \s, R24, R25
+    SMVAGA R25, px\g\()_\s
 .endr
 .if \g + 1 < GROUPS
-    SADD stride, offset, offset
+    SADD R26, R24, R24
 .endif
 .endr
 .if STEPS == 1
-    SADD 0, k, passes
+    SADD 0, k, R0
 .else
-    SSHFLR STEPS / 2, k, passes
+    SSHFLR STEPS / 2, k, R0
 .endif
-\loop: .trip 1
+\loop: .trip PASSES
 .rept STEPS, s
     load_w \s
 .endr
@@ -205,8 +219,8 @@
 .endr
 .endr
 .endr
-    SSUB 1, passes, passes
-    [passes] SBR \loop
+    SSUB 1, R0, R0
+    [R0] SBR \loop
 .endm
 
 ; Y1 from AM.
@@ -250,12 +264,8 @@
 .endr
 .endm
 
-; Y1 to AM, and back to the caller.
-.macro store_y
-    SMVAGA y, py
-.rept GROUPS, g
-.rept 8, i
-.if 8 * \g + \i < M1
+; Partial sums of row g_i to the first.
+.macro add_parts g, i
 .rept PARTS, j
 .if \j > 0
 .rept PAIRS, c
@@ -267,6 +277,59 @@
 .endif
 .endif
 .endr
+.endm
+
+; Vector v of row g_i, its FP16 sum in `sum`, through a pair of FP32 registers.
+.macro promote g, i, v, sum, fresh
+.rept PROMOTED, p
+.if ((8 * \g + \i) * V + \v) % PROMOTED == \p
+.if \fresh
+    VFMULAHLS \sum, one, nothing, fl\p
+    VFMULAHHS \sum, one, nothing, fh\p
+.else
+    VLDDW *+py[16 * (\v)], fh\p:fl\p
+    VFMULAHLS \sum, one, fl\p, fl\p
+    VFMULAHHS \sum, one, fh\p, fh\p
+.endif
+    VSTDW fh\p:fl\p, *+py[16 * (\v)]
+.endif
+.endr
+.endm
+
+; Y1 += the sums, or with fresh Y1 = the sums, in FP32, and back to the caller.
+.macro promote_y fresh
+    VMOVI 0x3C003C003C003C00, one
+.if \fresh
+    VMOVI 0, nothing
+.endif
+    SMVAGA y, py
+.rept GROUPS, g
+.rept 8, i
+.if 8 * \g + \i < M1
+    add_parts \g, \i
+.rept PAIRS, c
+    promote \g, \i, 2 * \c, al\g\()_\i\()_\c\()_0, \fresh
+    promote \g, \i, 2 * \c + 1, ah\g\()_\i\()_\c\()_0, \fresh
+.endr
+.if ODD
+    promote \g, \i, V - 1, ao\g\()_\i\()_0, \fresh
+.endif
+.if 8 * \g + \i + 1 < M1
+    SADDA y_pitch, py, py
+.endif
+.endif
+.endr
+.endr
+    SBR R63
+.endm
+
+; Y1 to AM, and back to the caller.
+.macro store_y
+    SMVAGA y, py
+.rept GROUPS, g
+.rept 8, i
+.if 8 * \g + \i < M1
+    add_parts \g, \i
 .rept PAIRS, c
     VSTDW ah\g\()_\i\()_\c\()_0:al\g\()_\i\()_\c\()_0, *+py[16 * \c]
 .endr
@@ -283,13 +346,23 @@
 .endm
 
 accumulate:
+.if F32_SUMS
+    clear 0
+    multiply_all loop
+    promote_y 0
+.else
     load_y
     clear 1
     multiply_all loop
     store_y
+.endif
 
 write_only:
     clear 0
     multiply_all loop_write_only
+.if F32_SUMS
+    promote_y 1
+.else
     store_y
+.endif
 .endlinear

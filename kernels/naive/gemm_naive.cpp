@@ -69,10 +69,11 @@ NaiveGemmPlan plan_naive_gemm(const GemmShape& shape, DType dtype, const sim::Ma
 }
 
 GemmErrorBound naive_gemm_error_bound(const NaiveGemmPlan& plan) {
-  const double roundings = static_cast<double>(plan.shape.k) * 0x1p-24;
+  const auto k = static_cast<double>(plan.shape.k);
+  const double roundings = k * 0x1p-24;
   const double sums = roundings / (1 - roundings);
-  if (plan.dtype == DType::f32) return {.relative = sums, .absolute = 0};
-  return {.relative = sums + 0x1p-11 * (1 + sums), .absolute = 0x1p-25};
+  if (plan.dtype == DType::f32) return {.relative = sums, .absolute = 0, .rms = gemm_rms_error(0, k, 0)};
+  return {.relative = sums + 0x1p-11 * (1 + sums), .absolute = 0x1p-25, .rms = gemm_rms_error(0, k, 1)};
 }
 
 sim::DspProgram naive_gemm(sim::Cluster& cluster, const NaiveGemmPlan& plan, const GemmOperands& operands) {

@@ -28,7 +28,7 @@
 .param eps, R24, value
 
 .linear
-.independent
+.independent  ; Y may be X: a store overwrites only what it was computed from
 .reg AR, first, value, turn    ; of area
 .reg AR, px, py, p_gamma, p_first, p_value
 .reg R, row, block

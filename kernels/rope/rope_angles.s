@@ -1,6 +1,6 @@
 ; SPDX-License-Identifier: Apache-2.0
 ; cos and sin of position * inv_freq for 32 frequencies and `rows` consecutive positions: one column of the table that the
-; rotations read (Algorithm 1 of the paper, its vm_sinf32_u35 and vm_cosf32_u35). The error is below 2 ULP for
+; rotations read (Algorithm 1 of the paper, its vm_sinf32_u35 and vm_cosf32_u35). The error is at most 3.5 ULP (1.52 in the tests' sweep) for
 ; |position * inv_freq| <= 2^17, the product being rounded to FP32 as the definition of RoPE has it.
 ;
 ; In:   position  R10  that of the first row, FP32, in both words

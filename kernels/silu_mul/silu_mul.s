@@ -33,7 +33,7 @@
 .endm
 
 .linear
-.independent
+.independent  ; a store to Y overwrites only what it was computed from
 .reg AR, pg, pl, pu, py
 .reg OR, step
 .reg R, n, units

@@ -26,7 +26,7 @@
 .param scale, R22, value
 
 .linear
-.independent
+.independent  ; Y may be X: a store overwrites only what it was computed from
 .reg AR, first, second, value, turn, kept    ; of area
 .reg AR, px, pe, py, p_first, p_second, p_value
 .reg R, row, block, scale_2

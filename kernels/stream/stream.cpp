@@ -239,11 +239,12 @@ StreamPlan plan_stream(const StreamShape& shape, std::int64_t tile_items, const 
   plan.am_bytes = am_bytes(shape, plan.tile_items);
   if (plan.am_bytes > machine.core.am_bytes) {
     const std::int64_t least = am_bytes(shape, shape.grain);
-    throw KernelError(fmt::format("{}: buffers for tiles of {} items need {} bytes of AM, {} available; {}", shape.op,
-                                  plan.tile_items, plan.am_bytes, machine.core.am_bytes,
-                                  least <= machine.core.am_bytes
-                                      ? "use a smaller tile"
-                                      : fmt::format("not even {} fit: they need {}", shape.grain, least)));
+    throw KernelError(fmt::format(
+        "{}: buffers for tiles of {} items need {} bytes of AM, {} available; {}", shape.op, plan.tile_items,
+        plan.am_bytes, machine.core.am_bytes,
+        least <= machine.core.am_bytes
+            ? "use a smaller tile"
+            : fmt::format("an item is too long: cut it to {} % of its length", 100 * machine.core.am_bytes / least)));
   }
   for (std::size_t i = 0; i < shape.inputs.size(); ++i) plan.channels += static_cast<int>(ring(shape, i == 0));
   for (std::size_t i = shape.in_place ? 1 : 0; i < shape.outputs.size(); ++i) plan.channels += k_buffers;

@@ -146,7 +146,4 @@ void walk(const DecodedProgram& program, const CallTrace& call, Visitor& visitor
   }
 }
 
-/// Sorted and disjoint.
-void merge(std::vector<ByteRange>& ranges);
-
 }  // namespace mtsim::sim

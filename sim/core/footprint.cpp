@@ -2,6 +2,7 @@
 #include "sim/core/footprint.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "sim/core/dataflow.h"
 
@@ -82,6 +83,7 @@ class Liveness {
       footprint.reads = fold(std::move(ranges.live));
       footprint.writes = fold(std::move(ranges.writes));
       footprint.dead_reads = fold(without(fold(std::move(ranges.dead)), footprint.reads));
+      footprint.hull = hull_of(footprint);
       result.push_back(std::move(footprint));
     }
     return result;
@@ -128,6 +130,7 @@ class Liveness {
     m_reached[value] = true;
     m_pending.push_back(value);
   }
+  static ByteRange hull_of(const PointerFootprint& footprint);
   static std::vector<ByteRange> without(const std::vector<Block>& blocks, const std::vector<Block>& taken);
 
   std::vector<Ranges> m_footprints;
@@ -145,6 +148,17 @@ void append_rows(const std::vector<Block>& blocks, std::vector<ByteRange>& range
       ranges.push_back({block.first + row * block.pitch, block.first + row * block.pitch + block.bytes});
     }
   }
+}
+
+ByteRange Liveness::hull_of(const PointerFootprint& footprint) {
+  if (footprint.empty()) return {};
+  ByteRange hull{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
+  for (const auto* blocks : {&footprint.reads, &footprint.dead_reads, &footprint.writes}) {
+    for (const Block& block : *blocks) {
+      hull = {std::min(hull.first, block.first), std::max(hull.end, block.end())};
+    }
+  }
+  return hull;
 }
 
 std::vector<ByteRange> Liveness::without(const std::vector<Block>& blocks, const std::vector<Block>& taken) {

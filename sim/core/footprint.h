@@ -38,12 +38,15 @@ struct ByteRange {
 /// Disjoint blocks that hold the bytes of `ranges` (any order, may overlap) and no other: neighbours merge, and equal
 /// ranges at equal distances are one block.
 std::vector<Block> fold(std::vector<ByteRange> ranges);
+/// Makes them sorted and disjoint.
+void merge(std::vector<ByteRange>& ranges);
 
 /// Bytes relative to one pointer parameter.
 struct PointerFootprint {
   std::vector<Block> reads;       // live
   std::vector<Block> dead_reads;  // read, but no live read needs them
   std::vector<Block> writes;
+  ByteRange hull;  // of them all
   bool empty() const { return reads.empty() && dead_reads.empty() && writes.empty(); }
 };
 

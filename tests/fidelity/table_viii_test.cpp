@@ -44,6 +44,7 @@ TEST_CASE("Table VIII is predicted within 9 percent on average, FP16 with nothin
   for (const auto& [key, number] : table.at("machine").at("numbers").items())
     fitted += number.at("provenance") == "fitted";
   CHECK(fitted == 2);
+  CHECK(table.at("host").at("wall_s").get<double>() <= 20);  // timing depth, on the two cores of a small machine
 }
 
 TEST_CASE(

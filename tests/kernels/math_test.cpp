@@ -102,7 +102,7 @@ Worst sweep(Function& function, std::uint32_t first, std::uint32_t last, std::ui
 }
 
 void expect_within(const Worst& worst, double ulp) {
-  INFO(fmt::format("largest error {:.4f} ULP at {:a}", worst.ulp, worst.at));
+  WARN(fmt::format("largest error {:.4f} ULP at {:a}, at most {} allowed", worst.ulp, worst.at, ulp));
   CHECK(worst.ulp <= ulp);
 }
 

@@ -2,14 +2,18 @@
 #include "race_oracle.h"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
+#include <string_view>
 
 namespace mtsim::kernels {
 namespace {
 
-constexpr std::int64_t k_word = 4;  // what GEMM moves and computes with
+constexpr std::int64_t k_word = 2;  // the smallest element
 
 int memory_of(sim::Pointer pointer) { return static_cast<int>(pointer.space) * 64 + pointer.core + 1; }
+
+Tile tile_of(sim::Pointer pointer, const sim::Rows& rows) { return {pointer, rows.count, rows.bytes, rows.pitch()}; }
 
 }  // namespace
 
@@ -18,6 +22,7 @@ void RaceOracle::launch(int cores) {
   m_nodes.clear();
   m_last.clear();
   m_accesses.clear();
+  m_histories.assign(1, {});
   m_words.clear();
   m_channels.assign(static_cast<std::size_t>(cores), {});
   m_joining.clear();
@@ -34,38 +39,50 @@ int RaceOracle::node(int core) {
   return m_last[static_cast<std::size_t>(core)] = static_cast<int>(m_nodes.size()) - 1;
 }
 
-RaceOracle::Word& RaceOracle::word(sim::Pointer pointer, std::int64_t byte) {
-  auto& words = m_words[memory_of(pointer)];
-  const std::size_t index = (pointer.offset + static_cast<std::uint64_t>(byte)) / k_word;
-  if (words.size() <= index) words.resize(2 * index + 1);
-  return words[index];
+/// Of the tile's memory, enough for it.
+RaceOracle::Words& RaceOracle::words(sim::Pointer pointer, const Tile& tile) {
+  Words& words = m_words[memory_of(pointer)];
+  const std::int64_t end = static_cast<std::int64_t>(pointer.offset) + (tile.rows - 1) * tile.pitch + tile.bytes;
+  if (std::ssize(words) * k_word < end) words.resize(static_cast<std::size_t>(2 * end / k_word + 1));
+  return words;
 }
 
-std::pair<int, int> RaceOracle::written(sim::Pointer pointer, std::int64_t rows, std::int64_t bytes,
-                                        std::int64_t pitch) {
-  std::pair<int, int> count;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t byte = 0; byte < bytes; byte += k_word, ++count.second) {
-      count.first += word(pointer, row * pitch + byte).written ? 1 : 0;
+template <class Visit>
+void RaceOracle::for_each_word(const Tile& tile, Visit visit) {
+  Words& all = words(tile.at, tile);
+  for (std::int64_t row = 0; row < tile.rows; ++row) {
+    const std::int64_t first = static_cast<std::int64_t>(tile.at.offset) + row * tile.pitch;
+    for (std::int64_t at = first / k_word; at * k_word < first + tile.bytes; ++at) {
+      visit(all[static_cast<std::size_t>(at)]);
     }
   }
+}
+
+std::pair<int, int> RaceOracle::written(const Tile& tile) {
+  std::pair<int, int> count;
+  for_each_word(tile, [&](std::int32_t word) {
+    count.first += m_histories[static_cast<std::size_t>(word)].written ? 1 : 0;
+    ++count.second;
+  });
   return count;
 }
 
-void RaceOracle::touch(int access, sim::Pointer pointer, const sim::Rows& rows, bool write) {
-  touch_tile(access, pointer, rows.count, rows.bytes, rows.pitch(), write);
-}
-
-void RaceOracle::touch_tile(int access, sim::Pointer pointer, std::int64_t rows, std::int64_t bytes, std::int64_t pitch,
-                            bool write) {
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t byte = 0; byte < bytes; byte += k_word) {
-      Word& its = word(pointer, row * pitch + byte);
-      if (!its.accesses.empty() && its.accesses.back() == std::pair(access, write)) continue;
-      its.accesses.emplace_back(access, write);
-      its.written = its.written || write;
+void RaceOracle::touch(int access, const Tile& tile, bool write) {
+  // Neighbours mostly share their history, and share the new one then.
+  std::vector<std::pair<std::int32_t, std::int32_t>> extended;
+  for_each_word(tile, [&](std::int32_t& word) {
+    for (auto known = extended.rbegin(); known != extended.rend(); ++known) {
+      if (known->first == word) {
+        word = known->second;
+        return;
+      }
     }
-  }
+    const History old = m_histories[static_cast<std::size_t>(word)];
+    if (old.access == access && old.write == write) return;
+    m_histories.push_back({word, access, write, old.written || write});
+    extended.emplace_back(word, static_cast<std::int32_t>(m_histories.size()) - 1);
+    word = extended.back().second;
+  });
 }
 
 void RaceOracle::issued(const Issue& issue) {
@@ -86,13 +103,13 @@ void RaceOracle::issued(const Issue& issue) {
   if (transfer.is_broadcast) m_joining.push_back(transfer);
   const int access = static_cast<int>(m_accesses.size());
   m_accesses.push_back({transfer.begin, transfer.end});
-  if (const sim::Pointer source = issue.move.source; source.space != sim::Space::ddr) {
-    const sim::Rows& rows = issue.move.source_rows;
-    const auto [some, all] = written(source, rows.count, rows.bytes, rows.pitch());
+  const Tile source = tile_of(issue.move.source, issue.move.source_rows);
+  if (source.at.space != sim::Space::ddr) {
+    const auto [some, all] = written(source);
     if (some < all) ++m_verdict.empty_reads;
   }
-  touch(access, issue.move.source, issue.move.source_rows, false);
-  touch(access, issue.move.destination, issue.move.destination_rows, true);
+  touch(access, source, false);
+  touch(access, tile_of(issue.move.destination, issue.move.destination_rows), true);
 }
 
 void RaceOracle::known_complete(const Verb& verb, int channel) {
@@ -118,39 +135,22 @@ void RaceOracle::call(const Verb& verb, const sim::Kernel& kernel, std::span<con
   const int at = node(verb.core);
   const int access = static_cast<int>(m_accesses.size());
   m_accesses.push_back({at, at});
-  const std::string& program = kernel.program->program().name;
-  const auto number = [&](std::size_t i) { return static_cast<std::int64_t>(arguments[i].value); };
-  const auto input = [&](sim::Pointer pointer, std::int64_t rows, std::int64_t bytes, std::int64_t pitch) {
-    if (written(pointer, rows, bytes, pitch).first == 0) ++m_verdict.empty_reads;
-    touch_tile(access, pointer, rows, bytes, pitch, false);
-  };
-  constexpr std::int64_t k_rows = 6;
-  if (program == "gemm_f32_6x128" || program == "gemm_f16_6x256") {  // x, w, y, k, x_pitch, w_pitch, y_pitch
-    const bool is_f16 = program == "gemm_f16_6x256";
-    const std::int64_t bytes = is_f16 ? 2 : 4, columns = is_f16 ? 256 : 128;
-    const std::int64_t sum_bytes = kernel.entry.ends_with("_f32") ? 4 : bytes;
-    input(arguments[0].pointer, k_rows, number(3) * bytes, number(4));
-    input(arguments[1].pointer, number(3), columns * bytes, number(5));
-    if (kernel.entry.starts_with("accumulate")) {
-      input(arguments[2].pointer, k_rows, columns * sum_bytes, number(6));
+  const KernelContract contract = contract_of(kernel, arguments, m_facts);
+  for (const Tile& input : contract.reads) {
+    const auto [some, all] = written(input);
+    if (some == 0) {
+      ++m_verdict.empty_reads;
+    } else if (some < all) {
+      ++m_verdict.partial_reads;
     }
-    touch_tile(access, arguments[2].pointer, k_rows, columns * sum_bytes, number(6), true);
-  } else if (program == "gemm_narrow_6x256") {  // sums, y, sums_pitch, y_pitch
-    input(arguments[0].pointer, k_rows, 256 * 4, number(2));
-    if (kernel.entry == "merge") input(arguments[1].pointer, k_rows, 256 * 2, number(3));
-    touch_tile(access, arguments[1].pointer, k_rows, 256 * 2, number(3), true);
-  } else if (program == "zero_sm_column") {  // x, rows, pitch
-    touch_tile(access, arguments[0].pointer, number(1), 8, number(2), true);
-  } else if (program == "zero_am") {  // w, bytes
-    touch_tile(access, arguments[0].pointer, 1, number(1), 0, true);
-  } else {
-    throw std::logic_error("the oracle does not know " + program);
   }
+  for (const Tile& input : contract.reads) touch(access, input, false);
+  for (const Tile& output : contract.writes) touch(access, output, true);
 }
 
-RaceOracle::Verdict RaceOracle::judge() {
-  for (const auto& channels : m_channels) m_verdict.unknown_transfers += static_cast<int>(channels.size());
-  // Edges may come from nodes made later (a transfer's begin waits for its meeting): reach in topological order.
+/// By node: those that happen before it.
+std::vector<RaceOracle::Reach> RaceOracle::pasts() const {
+  // Edges may come from nodes made later (a transfer's begin waits for its meeting): in topological order.
   std::vector<std::vector<int>> before(m_nodes.size());
   std::vector<int> left(m_nodes.size());
   for (std::size_t i = 0; i < m_nodes.size(); ++i) {
@@ -161,7 +161,7 @@ RaceOracle::Verdict RaceOracle::judge() {
   for (std::size_t i = 0; i < m_nodes.size(); ++i) {
     if (left[i] == 0) ready.push_back(static_cast<int>(i));
   }
-  std::vector<Reach> past(m_nodes.size());  // nodes that happen before
+  std::vector<Reach> past(m_nodes.size());
   for (std::size_t next = 0; next < ready.size(); ++next) {
     const auto at = static_cast<std::size_t>(ready[next]);
     for (const int from : m_nodes[at].after) {
@@ -172,28 +172,29 @@ RaceOracle::Verdict RaceOracle::judge() {
       if (--left[static_cast<std::size_t>(to)] == 0) ready.push_back(to);
     }
   }
+  return past;
+}
+
+RaceOracle::Verdict RaceOracle::judge() {
+  for (const auto& channels : m_channels) m_verdict.unknown_transfers += static_cast<int>(channels.size());
+  const std::vector<Reach> past = pasts();
   const auto ordered = [&](const Access& a, const Access& b) {
     return past[static_cast<std::size_t>(b.begin)][static_cast<std::size_t>(a.end)] ||
            past[static_cast<std::size_t>(a.begin)][static_cast<std::size_t>(b.end)];
   };
-  std::set<std::pair<int, int>> seen;
-  const std::vector<std::pair<int, bool>>* last = nullptr;  // neighbouring words mostly have the same accesses
-  for (const auto& [memory, words] : m_words) {
-    for (const Word& word : words) {
-      if (word.accesses.empty() || (last != nullptr && *last == word.accesses)) continue;
-      last = &word.accesses;
-      for (std::size_t i = 0; i < word.accesses.size(); ++i) {
-        for (std::size_t j = i + 1; j < word.accesses.size(); ++j) {
-          const auto [a, a_writes] = word.accesses[i];
-          const auto [b, b_writes] = word.accesses[j];
-          if (a == b || (!a_writes && !b_writes) || !seen.insert({a, b}).second) continue;
-          if (!ordered(m_accesses[static_cast<std::size_t>(a)], m_accesses[static_cast<std::size_t>(b)])) {
-            ++m_verdict.races;
-          }
-        }
+  // Every list that some word has had: its last access against those before.
+  std::set<std::pair<int, int>> races;
+  for (const History& last : m_histories) {
+    for (int at = last.before; at > 0; at = m_histories[static_cast<std::size_t>(at)].before) {
+      const History& other = m_histories[static_cast<std::size_t>(at)];
+      if (other.access == last.access || (!other.write && !last.write)) continue;
+      if (!ordered(m_accesses[static_cast<std::size_t>(other.access)],
+                   m_accesses[static_cast<std::size_t>(last.access)])) {
+        races.insert({other.access, last.access});
       }
     }
   }
+  m_verdict.races = static_cast<int>(races.size());
   return m_verdict;
 }
 

@@ -2,23 +2,24 @@
 // An independent judge of races, for programs small enough: writes down what a launch did and asks, for every two
 // accesses to one word of which one writes, whether a path of edges leads from the end of one to the start of the
 // other. It shares no code with the hazard monitor: a graph of all events instead of clocks, words instead of blocks,
-// and the footprints of the GEMM microkernels as their register contracts state them.
+// and the footprints of the microkernels as their register contracts state them.
 #pragma once
 
 #include <bitset>
 #include <cstdint>
 #include <map>
-#include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
+#include "kernel_contracts.h"
 #include "sim/observer.h"
 
 namespace mtsim::kernels {
 
 class RaceOracle : public sim::Observer {
  public:
+  explicit RaceOracle(const KernelFacts& facts) : m_facts(facts) {}
+
   void launch(int cores) override;
   void call(const Verb& verb, const sim::Kernel& kernel, std::span<const sim::Argument> arguments, std::int64_t,
             std::int64_t) override;
@@ -28,9 +29,10 @@ class RaceOracle : public sim::Observer {
 
   struct Verdict {
     int races = 0;  // pairs of accesses in no order
-    int unknown_transfers =
-        0;                // nobody asked whether they are complete, at all or before their channel was taken again
-    int empty_reads = 0;  // kernel inputs of which no word was written before, and moves of words never written
+    /// Nobody asked whether they are complete, at all or before their channel was taken again.
+    int unknown_transfers = 0;
+    int empty_reads = 0;    // kernel inputs of which no word was written before, and moves of words never written
+    int partial_reads = 0;  // kernel inputs of which some words were not: harmless when nothing depends on those
     bool clean() const { return races == 0 && unknown_transfers == 0 && empty_reads == 0; }
   };
   /// Of everything since launch().
@@ -45,28 +47,35 @@ class RaceOracle : public sim::Observer {
   struct Access {
     int begin = 0, end = 0;  // nodes
   };
-  struct Word {
-    std::vector<std::pair<int, bool>> accesses;  // which, and whether it writes; in the order of the log
-    bool written = false;
+  /// What was done to a word, as a list that words share: the last access and what came before it.
+  struct History {
+    int before = -1;
+    int access = -1;
+    bool write = false;
+    bool written = false;  // by some access of the list
   };
+  using Words = std::vector<std::int32_t>;  // a history each; 0 is the empty one
   struct Transfer {
     int begin = 0, end = 0;
     bool is_broadcast = false;
   };
 
   int node(int core);  // the core's next, behind its last
-  Word& word(sim::Pointer pointer, std::int64_t byte);
+  Words& words(sim::Pointer pointer, const Tile& tile);
+  template <class Visit>
+  void for_each_word(const Tile& tile, Visit visit);
   /// How many of the tile's words were written before, and of how many.
-  std::pair<int, int> written(sim::Pointer pointer, std::int64_t rows, std::int64_t bytes, std::int64_t pitch);
-  void touch(int access, sim::Pointer pointer, const sim::Rows& rows, bool write);
-  void touch_tile(int access, sim::Pointer pointer, std::int64_t rows, std::int64_t bytes, std::int64_t pitch,
-                  bool write);
+  std::pair<int, int> written(const Tile& tile);
+  void touch(int access, const Tile& tile, bool write);
+  std::vector<Reach> pasts() const;
 
+  const KernelFacts m_facts;
   int m_cores = 0;
   std::vector<Node> m_nodes;
   std::vector<int> m_last;  // node, by core
   std::vector<Access> m_accesses;
-  std::map<int, std::vector<Word>> m_words;         // by memory
+  std::vector<History> m_histories;
+  std::map<int, Words> m_words;                     // by memory
   std::vector<std::map<int, Transfer>> m_channels;  // by core: what is not known to be complete
   std::vector<Transfer> m_joining;                  // a broadcast that gathers its cores
   Verdict m_verdict;

@@ -179,8 +179,8 @@ TEST_CASE("a tile that does not fit AM is refused with the bytes and what to do"
   CHECK(complaint({.op = "scale", .items = 10'000, .inputs = {{"x", 4096}}, .outputs = {{"y", 4096}}}, 64) ==
         "scale: buffers for tiles of 64 items need 1048576 bytes of AM, 786432 available; use a smaller tile");
   CHECK(complaint({.op = "scale", .items = 1000, .inputs = {{"x", 1 << 20}}, .outputs = {{"y", 1 << 20}}}, 0) ==
-        "scale: buffers for tiles of 1 items need 4194304 bytes of AM, 786432 available; not even 1 fit: they need "
-        "4194304");
+        "scale: buffers for tiles of 1 items need 4194304 bytes of AM, 786432 available; an item is too long: "
+        "cut it to 18 % of its length");
   CHECK(complaint(shape, 0) == "no complaint");
   CHECK(complaint(shape, 0, machine({"dma.channels=3"})) ==
         "scale needs 4 DMA channels, the machine has 3 (dma.channels)");

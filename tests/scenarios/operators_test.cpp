@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "isa/assembler.h"
+#include "isa/diagnostic.h"
 #include "scenarios/operands.h"
 #include "scenarios/operator_runner.h"
 #include "scenarios/regress.h"
@@ -46,11 +46,12 @@ OperatorRequest request(const Operator& op, DType dtype, int size, const std::st
   return r;
 }
 
-/// The default, and each word that is not.
-std::vector<std::string> variants(const Operator& op) {
+/// The default, and each word that is not and that the type has.
+std::vector<std::string> variants(const Operator& op, DType dtype) {
   std::vector<std::string> words = {""};
   for (const VariantGroup& group : op.info().variants)
     words.insert(words.end(), group.words.begin() + 1, group.words.end());
+  std::erase_if(words, [&](const std::string& word) { return dtype == DType::f32 && word.ends_with("_sums"); });
   return words;
 }
 
@@ -65,8 +66,8 @@ TEST_CASE("every operator is right on odd shapes in every variant and takes the 
           "[operators]") {
   const int size = GENERATE(0, 1, 2);
   for (const Operator* op : operators()) {
-    for (const std::string& variant : variants(*op)) {
-      for (const DType dtype : op->info().dtypes) {
+    for (const DType dtype : op->info().dtypes) {
+      for (const std::string& variant : variants(*op, dtype)) {
         OperatorRequest r = request(*op, dtype, size, variant);
         INFO(text(r));
         r.options = {.depth = sim::Depth::functional, .memo = false, .verify = true};
@@ -105,10 +106,14 @@ TEST_CASE(
     "[operators][whatif]") {
   OperatorRunner& whatif = runner();
   whatif.set_machine(sim::Machine::load("whatif_two_vmacs", {}));
-  std::set<std::string> right, refused;
+  // By hand: add, which bias calls too, and the large microkernels of the GEMM.
+  const auto by_hand = [](const std::string_view op, const std::string& variant) {
+    if (variant == "naive") return false;
+    return op == "add" || op == "bias" || (op == "gemm" && variant != "out_in") || op == "linear_rope";
+  };
   for (const Operator* op : operators()) {
-    for (const std::string& variant : variants(*op)) {
-      for (const DType dtype : op->info().dtypes) {
+    for (const DType dtype : op->info().dtypes) {
+      for (const std::string& variant : variants(*op, dtype)) {
         OperatorRequest r = request(*op, dtype, 1, variant);
         r.options = {.depth = sim::Depth::functional, .verify = true};
         const std::string what = fmt::format("{} {} {}", op->info().name, to_string(dtype), variant);
@@ -116,23 +121,14 @@ TEST_CASE(
         try {
           const OperatorOutcome outcome = whatif.run(r);
           CHECK(outcome.passed());
-          right.insert(what);
+          CHECK_FALSE(by_hand(op->info().name, variant));
         } catch (const isa::IsaError& error) {
           CHECK_THAT(error.what(), Catch::Contains("is scheduled for VFMULAS32=6 and this machine has 8") ||
                                        Catch::Contains("is scheduled for a machine with VMAC3"));
-          refused.insert(what);
+          CHECK(by_hand(op->info().name, variant));
         }
       }
     }
-  }
-  for (const char* scheduled : {"softmax f32 ", "rmsnorm f16 ", "rope f32 half", "silu_mul f16 ", "transpose f32 ",
-                                "convert f16 ", "gemm f16 out_in"}) {
-    INFO(scheduled);
-    CHECK(right.contains(scheduled));
-  }
-  for (const char* by_hand : {"gemm f32 ", "add f32 "}) {
-    INFO(by_hand);
-    CHECK(refused.contains(by_hand));
   }
 }
 

@@ -33,7 +33,7 @@ TEST_CASE("--trace writes a track for each core and channel, and counters for DD
     end = std::max(end, event.at("ts").get<double>() + event.at("dur").get<double>());
   }
   CHECK(processes.size() == 24);
-  CHECK(counters == std::set<std::string>{"DDR busy", "GSM"});
+  CHECK(counters == std::set<std::string>{"DDR busy", "DMA port", "GSM"});
   CHECK(std::llround(1000 * end) == result.json().at("cycles").get<std::int64_t>());
 }
 
@@ -78,6 +78,19 @@ TEST_CASE("a suppression that meets nothing is reported, a wrong one refused", "
   CHECK_THAT(refused.err, Contains("s.yaml:2") && Contains("reason"));
 }
 
+TEST_CASE("--omit-wait shows what a missing wait leads to", "[watch]") {
+  const Folder folder;
+  const CommandResult found = folder.mtsim(k_gemm + "--omit-wait 1 --json -");
+  CHECK(found.exit_code == 1);
+  const auto findings = found.json().at("findings");
+  REQUIRE_FALSE(findings.empty());
+  CHECK(std::any_of(findings.begin(), findings.end(),
+                    [](const auto& finding) { return finding.at("kind") == "read-before-complete"; }));
+  const CommandResult none = folder.mtsim(k_gemm + "--omit-wait 100000");
+  CHECK(none.exit_code == 0);
+  CHECK_THAT(none.err, Contains("nothing was left out"));
+}
+
 TEST_CASE("watch options that make no sense are refused", "[watch]") {
   const Folder folder;
   for (const auto& [options, complaint] : std::vector<std::pair<std::string, std::string>>{
@@ -86,6 +99,8 @@ TEST_CASE("watch options that make no sense are refused", "[watch]") {
            {"--trace /no/such/folder/t.json", "/no/such/folder/t.json"},
            {"--dram-trace /no/such/folder/d.csv", "/no/such/folder/d.csv"},
            {"--suppress s.yaml --no-hazards", "nothing is found"},
+           {"--omit-wait 1 --no-hazards", "nobody looks"},
+           {"--omit-wait 0", "--omit-wait"},
        }) {
     const CommandResult result = folder.mtsim(k_gemm + options);
     CHECK(result.exit_code == 2);

@@ -416,6 +416,15 @@ TEST_CASE("a transfer into another core's AM is compared with that core's kernel
               if (dsp.thread_id() == 1) copy_am(dsp, copy, x, y);
             },
             2) == k_clean);
+  const auto again = [](Dsp& dsp, const Kernel& copy) {  // a call as before a meeting is another access
+    const Pointer x = dsp.vector_malloc(k_bytes), y = dsp.vector_malloc(k_bytes);
+    dsp.dma_wait(load_am(dsp, x));
+    if (dsp.thread_id() == 1) copy_am(dsp, copy, x, y);
+    dsp.group_barrier(0);
+    if (dsp.thread_id() == 1) copy_am(dsp, copy, x, y);
+    if (dsp.thread_id() == 0) dsp.dma_wait(load_am(dsp, {Space::am, 1, x.offset}));
+  };
+  CHECK(kinds(again, 2) == Kinds{"read-before-complete"});
 }
 
 TEST_CASE("a finding names both ends, the bytes, the line and what is missing", "[hazard]") {
