@@ -20,6 +20,7 @@ struct AssembleOptions {
   // What .linear regions are scheduled for; hand packets say theirs with .scheduled_for.
   Pipeline pipeline;
   bool allow_assumed = false;  // the scheduler may use packet shapes not known to run on hardware
+  bool prove_loops = false;    // search for what shows that no .linear loop can be shorter: changes linear_loops alone
   // The text of an .include, by its path from where `file` starts; may throw IsaError. Files on disk for assemble_file;
   // without it, an .include is a mistake.
   std::function<std::string(const std::string& path)> include = {};

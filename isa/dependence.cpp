@@ -2,15 +2,16 @@
 #include "isa/dependence.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
+#include <tuple>
 
+#include "isa/internal.h"
 #include "isa/memory_dependence.h"
 
 namespace mtsim::isa {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 // Feeds the accesses of one register, in sequential order, and adds what orders them. A loop is fed twice: what the
 // second round finds of the first has distance 1. Each access is tied to the last write only: that one already stays
@@ -22,7 +23,8 @@ class RegisterOrder {
   struct Access {
     int instruction;
     int round;
-    int cycles = 0;  // until a write lands
+    int cycles = 0;       // until a write lands
+    bool merges = false;  // a write that may leave the value from before
   };
 
   void read(const Access& access, Register reg) {
@@ -35,7 +37,8 @@ class RegisterOrder {
     State& state = m_states[reg];
     for (const Access& read : state.reads) connect(read, access, 1 - access.cycles, DependenceKind::anti, reg);
     if (state.write) {
-      connect(*state.write, access, state.write->cycles + 1 - access.cycles, DependenceKind::output, reg);
+      connect(*state.write, access, state.write->cycles + 1 - access.cycles,
+              access.merges ? DependenceKind::flow : DependenceKind::output, reg);
     }
     state.reads.clear();
     state.write = access;
@@ -73,6 +76,7 @@ void DependenceGraph::add(const Dependence& edge) {
   m_in[index(edge.to)].push_back(static_cast<int>(m_edges.size()));
   m_out[index(edge.from)].push_back(static_cast<int>(m_edges.size()));
   m_edges.push_back(edge);
+  m_recurrence_bound.reset();
 }
 
 std::optional<std::vector<int>> DependenceGraph::heights(int interval) const {
@@ -95,6 +99,7 @@ std::optional<std::vector<int>> DependenceGraph::heights(int interval) const {
 }
 
 int DependenceGraph::recurrence_bound() const {
+  if (m_recurrence_bound) return *m_recurrence_bound;
   int low = 1, high = 1;
   while (!heights(high)) high *= 2;
   while (low < high) {
@@ -105,6 +110,7 @@ int DependenceGraph::recurrence_bound() const {
       low = middle + 1;
     }
   }
+  m_recurrence_bound = low;
   return low;
 }
 
@@ -135,6 +141,45 @@ std::vector<int> DependenceGraph::critical_cycle(int bound) const {
   return cycle;
 }
 
+std::vector<int> DependenceGraph::tightest_cycle(int instruction, int interval) const {
+  constexpr int k_unreached = std::numeric_limits<int>::min() / 2;
+  std::vector<int> longest(m_in.size(), k_unreached), through(m_in.size(), -1);
+  longest[index(instruction)] = 0;
+  bool changed = true;
+  for (int round = 0; changed && round <= size(); ++round) {
+    changed = false;
+    for (int e = 0; e < static_cast<int>(m_edges.size()); ++e) {
+      const Dependence& edge = m_edges[index(e)];
+      if (longest[index(edge.from)] == k_unreached || edge.to == instruction) continue;
+      const int length = longest[index(edge.from)] + edge.delay - interval * edge.distance;
+      if (length <= longest[index(edge.to)]) continue;
+      longest[index(edge.to)] = length;
+      through[index(edge.to)] = e;
+      changed = true;
+    }
+  }
+  if (changed) return {};  // some cycle needs more than the interval: no path is the longest
+  int last = -1, most = k_unreached;
+  for (const int e : m_in[index(instruction)]) {
+    const Dependence& edge = m_edges[index(e)];
+    if (longest[index(edge.from)] == k_unreached) continue;
+    const int length = longest[index(edge.from)] + edge.delay - interval * edge.distance;
+    if (length > most) std::tie(most, last) = std::pair(length, e);
+  }
+  std::vector<int> cycle;
+  for (int e = last; e >= 0; e = through[index(m_edges[index(e)].from)]) cycle.push_back(e);
+  std::reverse(cycle.begin(), cycle.end());
+  return cycle;
+}
+
+DependenceGraph DependenceGraph::without_lifetimes() const {
+  DependenceGraph graph(size());
+  for (const Dependence& edge : m_edges) {
+    if (edge.kind == DependenceKind::flow || edge.kind == DependenceKind::memory) graph.add(edge);
+  }
+  return graph;
+}
+
 DependenceGraph find_dependences(std::span<const Instruction> block, const Pipeline& pipeline,
                                  const DependenceOptions& options) {
   DependenceGraph graph(static_cast<int>(block.size()));
@@ -144,7 +189,7 @@ DependenceGraph find_dependences(std::span<const Instruction> block, const Pipel
       const Instruction& instruction = block[index(i)];
       for (const Register reg : reads(instruction)) order.read({i, round}, reg);
       for (const Write& write : writes(instruction, pipeline)) {
-        order.write({i, round, write.cycles}, write.reg);
+        order.write({i, round, write.cycles, instruction.predicate.has_value()}, write.reg);
       }
     }
   }

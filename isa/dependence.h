@@ -17,7 +17,8 @@ namespace mtsim::isa {
 enum class DependenceKind : std::uint8_t { flow, anti, output, memory };
 const char* to_string(DependenceKind kind);
 
-/// cycle(to) + II * distance >= cycle(from) + delay.
+/// cycle(to) + II * distance >= cycle(from) + delay. A write under a predicate that keeps the value from before depends
+/// on it as a read does: flow.
 struct Dependence {
   int from = 0;
   int to = 0;
@@ -45,10 +46,16 @@ class DependenceGraph {
   int recurrence_bound() const;
   /// Indices of the edges of a cycle that needs `bound` = recurrence_bound(); empty for a bound of 1.
   std::vector<int> critical_cycle(int bound) const;
+  /// Indices of the edges of the cycle through an instruction that leaves least room at `interval`, from it back to it;
+  /// empty when it is in none.
+  std::vector<int> tightest_cycle(int instruction, int interval) const;
+  /// Only what no choice of registers can change: values and memory.
+  DependenceGraph without_lifetimes() const;
 
  private:
   std::vector<Dependence> m_edges;
   std::vector<std::vector<int>> m_in, m_out;
+  mutable std::optional<int> m_recurrence_bound;  // once asked for: the search for it is the dearest of all
 };
 
 struct DependenceOptions {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "isa/internal.h"
 #include "isa/linear.h"
 #include "isa/loop_code.h"
 #include "isa/memory_dependence.h"
@@ -14,13 +15,7 @@
 namespace mtsim::isa {
 namespace {
 
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
 int floor_div(int a, int b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-
-std::string spelled(const Instruction& instruction) {
-  return fmt::format("{} (line {})", instruction.row->mnemonic, instruction.place.line);
-}
 
 // The loop closed by the branch in `packet`, if it is one block.
 std::optional<HandLoop> loop_of(const Program& program, int packet) {
@@ -91,10 +86,10 @@ class Recovery {
     connect_memory();
     for (const Dependence& edge : m_out.graph.edges()) {
       if (edge.distance >= 0) continue;
-      throw std::runtime_error(
-          fmt::format("{} reads what {} left in {} two iterations before: results in flight are used "
-                      "as storage",
-                      spelled(issue(edge.from).instruction), spelled(issue(edge.to).instruction), edge.reg.str()));
+      throw std::runtime_error(fmt::format(
+          "{} reads what {} left in {} two iterations before: results in flight are used "
+          "as storage",
+          spelled(issue(edge.from).instruction), spelled(issue(edge.to).instruction), m_out.name(edge.reg)));
     }
     finish();
     return std::move(m_out);
@@ -273,7 +268,7 @@ class Recovery {
         if (!landing.kills) m_out.values[m_virtual[{reg, landing.value}]].live_in = true;
       }
     }
-    m_out.next_virtual = k_first_virtual + next[{RegisterFile::R, false}];
+    m_out.next_virtual = k_first_virtual + std::max(next[{RegisterFile::R, false}], next[{RegisterFile::VR, false}]);
   }
 
   void rename() {
@@ -311,13 +306,13 @@ class Recovery {
       const auto from = producers(landings, cycle);
       for (const Landing* producer : from) {
         m_out.graph.add({producer->instruction, read.instruction, producer->cycles, distance(*producer, cycle),
-                         DependenceKind::flow, reg});
+                         DependenceKind::flow, m_virtual[{reg, producer->value}]});
       }
       for (const Landing& next : landings) {
         if (next.value != from.front()->value) continue;
         if (next.instruction == read.instruction && next.post_modify) continue;  // its own
         m_out.graph.add({read.instruction, next.instruction, 1 - next.cycles, 1 - distance(next, cycle),
-                         DependenceKind::anti, reg});
+                         DependenceKind::anti, m_virtual[{reg, next.value}]});
       }
     }
     for (const Landing& a : landings) {
@@ -325,7 +320,8 @@ class Recovery {
         if (&a == &b || a.value != b.value) continue;
         // The first time b lands behind a.
         const int later = floor_div(a.lands - b.lands, m_loop.interval) + 1;
-        m_out.graph.add({a.instruction, b.instruction, a.cycles + 1 - b.cycles, later, DependenceKind::output, reg});
+        m_out.graph.add({a.instruction, b.instruction, a.cycles + 1 - b.cycles, later, DependenceKind::output,
+                         m_virtual[{reg, a.value}]});
       }
     }
   }

@@ -3,6 +3,7 @@
 // the exposed timing. Internal to isa.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -39,7 +40,13 @@ struct RecoveredLoop {
   Register counter;                  // physical; iterations = its value at the start + counter_offset
   int counter_offset = 0;
   Register control;      // virtual: counts in the new kernel
-  int next_virtual = 0;  // first number of R that is free
+  int next_virtual = 0;  // first number of R and VR that is free
+
+  /// The physical register that held a value.
+  std::string name(Register reg) const {
+    const auto it = values.find(reg);
+    return it == values.end() ? reg.str() : it->second.reg.str();
+  }
 };
 RecoveredLoop recover_loop(const Program& program, const HandLoop& loop, const Pipeline& machine, bool independent);
 

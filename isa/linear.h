@@ -22,7 +22,6 @@ struct LinearBlock {
   std::vector<Instruction> body;    // without the branch
   std::optional<Instruction> branch;
   int trip_minimum = 1;                     // .trip of a loop: it runs at least so often
-  int trip_multiple = 1;                    // and a multiple of that
   std::vector<std::size_t> regions_closed;  // indices into Program::regions, in front of the block
   std::vector<std::size_t> regions_opened;
 

@@ -119,14 +119,13 @@ void TextAssembler::declare_registers(TokenSpan tokens, int end_column) {
 
 void TextAssembler::set_trip(TokenSpan tokens, int end_column) {
   const std::vector<TokenSpan> pieces = split_operands(tokens);
-  if (pieces.empty() || pieces.size() > 2) {
-    throw SyntaxError(column_of(tokens, end_column), ".trip takes a minimum and perhaps a multiple",
-                      "write .trip MINIMUM or .trip MINIMUM, MULTIPLE", "trip");
+  if (pieces.size() != 1) {
+    throw SyntaxError(column_of(tokens, end_column), ".trip takes one number: how often the loop runs at least",
+                      "write .trip MINIMUM", "trip");
   }
   const std::int64_t minimum = parse_expression(pieces[0], end_column, m_context.equates);
-  const std::int64_t multiple = pieces.size() > 1 ? parse_expression(pieces[1], end_column, m_context.equates) : 1;
-  m_linear->trip(minimum, multiple, column_of(tokens, end_column));
-  m_linear->line(multiple == 1 ? fmt::format(".trip {}", minimum) : fmt::format(".trip {}, {}", minimum, multiple));
+  m_linear->trip(minimum, column_of(tokens, end_column));
+  m_linear->line(fmt::format(".trip {}", minimum));
 }
 
 void TextAssembler::linear_instruction(TokenSpan tokens, int end_column) {
@@ -205,7 +204,7 @@ std::vector<std::set<std::string>> TextAssembler::jumps_from_outside() const {
 // Replaces the packets that stand for .linear code, and moves labels and regions behind them.
 void TextAssembler::schedule_linear_code() {
   if (m_linear_regions.empty() || !m_diagnostics.empty()) return;
-  LinearOptions options{m_options.pipeline, m_options.allow_assumed, named_registers(), {}};
+  LinearOptions options{m_options.pipeline, m_options.allow_assumed, named_registers(), {}, m_options.prove_loops};
   bool by_hand = false;
   for (const Packet& packet : m_program.packets) by_hand = by_hand || !packet.instructions.empty();
   std::vector<Packet> packets;

@@ -5,15 +5,13 @@
 
 #include <algorithm>
 
+#include "isa/internal.h"
 #include "isa/list_schedule.h"
-#include "isa/loop_copies.h"
 
 namespace mtsim::isa {
 namespace {
 
 using Cycles = std::vector<std::vector<Instruction>>;
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 bool reads_register(const Instruction& instruction, Register reg) {
   const std::vector<Register> all = reads(instruction);
@@ -75,7 +73,7 @@ std::vector<std::vector<Instruction>> straight_block(const LinearBlock& block, b
   return cycles;
 }
 
-LoopCode pipeline_loop(const LoopRequest& request) {
+PreparedLoop prepare_loop(const LoopRequest& request) {
   const LinearBlock& block = request.block;
   // Where anything but the branch reads the counter, the pipelined loop counts with a register of its own.
   bool counter_used = request.counter_live;
@@ -93,19 +91,36 @@ LoopCode pipeline_loop(const LoopRequest& request) {
   branch.predicate = Predicate{control, false};
   body.push_back(branch);
 
-  LoopCode code;
-  LoopReport& report = code.report;
+  PreparedLoop prepared;
+  prepared.control = control;
+  LoopReport& report = prepared.report;
   report.label = request.loop.label;
   report.place = block.body.front().place;
   report.trip_minimum = block.trip_minimum;
-  const BoundedBody bounded = with_copies(bounded_body(std::move(body), request), request);
-  report.instructions = static_cast<int>(bounded.body.size());
-  report.copies = bounded.copies;
+  prepared.written.graph = find_dependences(body, request.pipeline, {true, request.independent, 2});
+  prepared.written.body = std::move(body);
+  describe_bounds({prepared.written.body, prepared.written.graph, request.pipeline, request.allow_assumed},
+                  request.name, report);
+  CopiedLoop copied = with_copies(
+      prepared.written, {request.pipeline, request.allow_assumed, request.fresh, request.name, request.loop.label});
+  prepared.scheduled = std::move(copied.loop);
+  report.instructions = static_cast<int>(prepared.scheduled.body.size());
+  report.copies = copied.copies;
+  return prepared;
+}
+
+LoopCode pipeline_loop(const LoopRequest& request, const PreparedLoop& prepared) {
+  const LinearBlock& block = request.block;
+  LoopCode code;
+  code.report = prepared.report;
+  LoopReport& report = code.report;
   Cycles simple = straight_block(block, request.independent, request.pipeline, request.allow_assumed, request.window);
   report.simple_cycles = static_cast<int>(simple.size());
-  const ModuloLoop loop{bounded.body, bounded.graph, request.pipeline, request.allow_assumed};
-  const auto schedule =
-      find_schedule(loop, request.name, request.longer, report.simple_cycles, request.search_budget, report);
+  FoundSchedule found =
+      find_schedule({prepared.scheduled.body, prepared.scheduled.graph, request.pipeline, request.allow_assumed},
+                    request.longer, report.simple_cycles, request.budget, report);
+  code.failed = std::move(found.failed);
+  const auto& schedule = found.schedule;
   if (!schedule) {
     report.why_not = fmt::format("no interval below the {} cycles of one iteration alone was found", simple.size());
     report.interval = report.simple_cycles;
@@ -115,8 +130,8 @@ LoopCode pipeline_loop(const LoopRequest& request) {
   report.stages = schedule->stages;
   report.guarded = schedule->stages > block.trip_minimum;
   if (!report.guarded) simple.clear();
-  code.segments = loop_code({*schedule, bounded.body, request.loop.label, block.branch->place, request.loop.counter, 0,
-                             control, std::move(simple)},
+  code.segments = loop_code({*schedule, prepared.scheduled.body, request.loop.label, block.branch->place,
+                             request.loop.counter, 0, prepared.control, std::move(simple)},
                             request.pipeline, request.fresh);
   code.kernel = report.guarded ? 2 : 1;
   report.prologue_cycles = static_cast<int>(code.segments[index(code.kernel - 1)].cycles.size());

@@ -3,14 +3,14 @@
 // Internal to isa.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "isa/linear.h"
-#include "isa/loop_bounds.h"
 #include "isa/loop_code.h"
+#include "isa/loop_copies.h"
 #include "isa/loop_report.h"
+#include "isa/loop_search.h"
 
 namespace mtsim::isa {
 
@@ -34,15 +34,25 @@ struct LoopRequest {
   int window = 0;  // of the loop that is not pipelined
   FreshRegister fresh;
   RegisterName name;
-  std::int64_t& search_budget;  // of exhaustive searches, in steps
+  SearchBudget& budget;
 };
+
+/// What no attempt changes.
+struct PreparedLoop {
+  LoopBody written;
+  LoopBody scheduled;  // with copies
+  Register control;    // the kernel counts with it
+  LoopReport report;   // its bounds
+};
+PreparedLoop prepare_loop(const LoopRequest& request);
 
 struct LoopCode {
   std::vector<Segment> segments;  // as of loop_code(); none when pipelining wins nothing
   int kernel = 0;                 // which of them
   LoopReport report;
+  std::vector<FailedInterval> failed;
 };
-LoopCode pipeline_loop(const LoopRequest& request);
+LoopCode pipeline_loop(const LoopRequest& request, const PreparedLoop& prepared);
 
 /// One block list-scheduled, its branch where the block ends `branch_cycles` later and every result has landed.
 std::vector<std::vector<Instruction>> straight_block(const LinearBlock& block, bool independent,

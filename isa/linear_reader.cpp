@@ -93,20 +93,16 @@ void LinearReader::open_region(std::size_t region) { start_block().regions_opene
 // A region opened and closed without an instruction between them is empty and stays where it is.
 void LinearReader::close_region(std::size_t region) { start_block().regions_closed.push_back(region); }
 
-void LinearReader::trip(std::int64_t minimum, std::int64_t multiple, int column) {
+void LinearReader::trip(std::int64_t minimum, int column) {
   constexpr std::int64_t k_largest = 1 << 30;
   if (m_code.blocks.empty() || !m_code.blocks.back().empty() || m_code.blocks.back().labels.empty()) {
     throw SyntaxError(column, ".trip stands directly behind the label of a loop", "write loop: .trip 4", "trip");
   }
-  if (minimum < 1 || minimum > k_largest || multiple < 1 || multiple > k_largest) {
-    throw SyntaxError(column,
-                      fmt::format(".trip {}, {}: both are at least 1 and at most {}", minimum, multiple, k_largest),
-                      "write .trip MINIMUM or .trip MINIMUM, MULTIPLE", "trip");
+  if (minimum < 1 || minimum > k_largest) {
+    throw SyntaxError(column, fmt::format(".trip {}: at least 1 and at most {}", minimum, k_largest),
+                      "write .trip MINIMUM", "trip");
   }
-  LinearBlock& block = m_code.blocks.back();
-  block.trip_multiple = static_cast<int>(multiple);
-  // The least multiple that is not below the minimum.
-  block.trip_minimum = static_cast<int>((minimum + multiple - 1) / multiple * multiple);
+  m_code.blocks.back().trip_minimum = static_cast<int>(minimum);
 }
 
 void LinearReader::add(Instruction instruction, int column) {

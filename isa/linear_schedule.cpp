@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "isa/internal.h"
 #include "isa/linear_loop.h"
 #include "isa/linear_rename.h"
 #include "isa/loop_overlap.h"
@@ -14,8 +15,6 @@
 
 namespace mtsim::isa {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 // How much the schedule may spread: where registers do not suffice the next attempt keeps closer to the order of the
 // text, then loops become slower, and last they are not pipelined.
@@ -48,6 +47,7 @@ class LinearScheduler {
     std::map<std::string, int> first_interval;
     for (const Attempt& attempt : k_attempts) {
       m_result.loops.clear();
+      m_proofs.clear();
       build(attempt);
       allocation = allocate_registers(m_segments, m_options.pipeline, {m_options.reserved, {}});
       if (allocation.complete) break;
@@ -55,11 +55,14 @@ class LinearScheduler {
       out_of_registers = allocation.failure;
       for (const LoopReport& report : m_result.loops) first_interval[report.label] = report.interval;
     }
-    for (LoopReport& report : m_result.loops) {
+    for (std::size_t i = 0; i < m_result.loops.size(); ++i) {
+      LoopReport& report = m_result.loops[i];
       const auto first = first_interval.find(report.label);
-      if (first == first_interval.end() || first->second >= report.interval) continue;
-      report.proved = false;
-      report.blocked.insert(report.blocked.begin(), {report.interval - 1, "registers: " + out_of_registers});
+      if (first == first_interval.end() || first->second >= report.interval) {
+        if (m_options.prove) prove_loop(i);
+      } else {
+        report.blocked.insert(report.blocked.begin(), {report.interval - 1, "registers: " + out_of_registers});
+      }
     }
     for (const auto& [report, segment] : m_kernels) {
       m_result.loops[report].registers = allocation.live[static_cast<std::size_t>(segment)];
@@ -143,11 +146,22 @@ class LinearScheduler {
     const auto loop = find_counted_loop(block, why);
     if (loop && attempt.pipeline) {
       const bool live = m_liveness.live_behind(b, loop->counter);
-      LoopCode code = pipeline_loop({block, *loop, m_code.independent, live, m_options.pipeline,
-                                     m_options.allow_assumed, attempt.longer, attempt.window,
-                                     [this](RegisterFile file, const std::string& name) { return fresh(file, name); },
-                                     [this](Register reg) { return m_code.name(reg); }, m_search_budget});
+      const LoopRequest request{block,
+                                *loop,
+                                m_code.independent,
+                                live,
+                                m_options.pipeline,
+                                m_options.allow_assumed,
+                                attempt.longer,
+                                attempt.window,
+                                [this](RegisterFile file, const std::string& name) { return fresh(file, name); },
+                                [this](Register reg) { return m_code.name(reg); },
+                                m_budget};
+      auto prepared = m_prepared.find(b);
+      if (prepared == m_prepared.end()) prepared = m_prepared.emplace(b, prepare_loop(request)).first;
+      LoopCode code = pipeline_loop(request, prepared->second);
       const bool guarded = code.report.guarded;
+      m_proofs[m_result.loops.size()] = {b, std::move(code.failed)};
       m_result.loops.push_back(std::move(code.report));
       if (!code.segments.empty()) {
         m_kernels.emplace_back(m_result.loops.size() - 1, static_cast<int>(m_segments.size()) + code.kernel);
@@ -175,6 +189,17 @@ class LinearScheduler {
     m_block_of[at] = b;
     m_segments.push_back(std::move(segment));
     return "";
+  }
+
+  void prove_loop(std::size_t report) {
+    const auto it = m_proofs.find(report);
+    if (it == m_proofs.end() || !m_result.loops[report].pipelined) return;
+    const auto loop = [&](const LoopBody& body) {
+      return ModuloLoop{body.body, body.graph, m_options.pipeline, m_options.allow_assumed};
+    };
+    const auto& [block, failed] = it->second;
+    const PreparedLoop& prepared = m_prepared.at(block);
+    prove(loop(prepared.written), loop(prepared.scheduled), failed, k_proof_budget, m_result.loops[report]);
   }
 
   void append_loop(std::size_t b, LoopCode& code, const std::string& label) {
@@ -259,7 +284,11 @@ class LinearScheduler {
   std::vector<std::pair<std::size_t, int>> m_kernels;  // report, segment
   std::map<std::size_t, std::size_t> m_block_of;       // straight segment -> block, while its instructions are in it
   std::map<std::string, Register> m_fresh;             // by name
-  std::int64_t m_search_budget = 200'000'000;          // a second or two for one .linear
+  // Of all attempts for one .linear: 0.05 s. With ten times as much no shipped kernel gets another schedule.
+  SearchBudget m_budget{200'000'000, 20'000'000};
+  static constexpr std::int64_t k_proof_budget = 400'000'000;                           // a second for one loop
+  std::map<std::size_t, PreparedLoop> m_prepared;                                       // by block
+  std::map<std::size_t, std::pair<std::size_t, std::vector<FailedInterval>>> m_proofs;  // by report; of which block
   ScheduledLinear m_result;
 };
 

@@ -20,6 +20,7 @@ struct LinearOptions {
   bool allow_assumed = false;
   std::set<Register> reserved;  // physical registers the code must leave alone unless it names them
   std::set<std::string> jumps;  // labels that code outside of it branches to
+  bool prove = false;           // search for what shows that no loop can be shorter; changes reports alone
 };
 
 struct ScheduledLinear {

@@ -3,12 +3,9 @@
 
 #include <algorithm>
 
+#include "isa/internal.h"
+
 namespace mtsim::isa {
-namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
 
 int cycles_until_done(const Instruction& instruction, const Pipeline& pipeline) {
   int cycles = 1;

@@ -5,110 +5,119 @@
 
 #include <algorithm>
 
-#include "isa/modulo_exact.h"
+#include "isa/internal.h"
 
 namespace mtsim::isa {
 namespace {
 
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
+int counter_cycles(const ModuloLoop& loop) { return loop.pipeline.of(row(Mnemonic::SSUB)); }
 
-std::string spelled(const Instruction& instruction) {
-  return fmt::format("{} (line {})", instruction.row->mnemonic, instruction.place.line);
+int resource_bound(const std::vector<ResourceBound>& resources) {
+  return resources.empty() ? 1 : resources.front().cycles;
 }
 
-class IntervalSearch {
- public:
-  IntervalSearch(const ModuloLoop& loop, const RegisterName& name, std::int64_t& budget, LoopReport& report)
-      : m_loop(loop), m_name(name), m_budget(budget), m_report(report) {}
-
-  std::optional<ModuloSchedule> run(int longer, int limit) {
-    describe_bounds();
-    const int bound = std::max(m_report.bound(), m_loop.pipeline.of(row(Mnemonic::SSUB)));
-    const int first = bound + longer;
-    std::optional<ModuloSchedule> found;
-    std::vector<std::pair<int, int>> failed;  // interval, the instruction that found no place
-    int interval = first;
-    // Far above the bound single cycles no longer matter; an attempt on a long body must not be repeated without end.
-    while (interval < limit && (failed.empty() || m_budget > 0)) {
-      ModuloAttempt attempt = modulo_schedule(m_loop, interval);
-      found = std::move(attempt.schedule);
-      if (found) break;
-      failed.emplace_back(interval, attempt.hardest);
-      m_budget -= k_steps_per_attempt * static_cast<std::int64_t>(m_loop.body.size()) * interval;
-      interval += std::max(1, (interval - first) / 8);
-    }
-    bool all_refuted = longer == 0;
-    for (const auto& [shorter, hardest] : failed) {
-      ExactSearch exact = search_modulo_schedule(m_loop, shorter, m_budget);
-      if (exact.outcome == ExactSearch::Outcome::found) {
-        found = std::move(exact.schedule);
-        interval = shorter;
-        break;
-      }
-      const bool none = exact.outcome == ExactSearch::Outcome::none;
-      all_refuted = all_refuted && none;
-      const std::string instruction = spelled(m_loop.body[index(hardest)]);
-      m_report.blocked.push_back(
-          {shorter,
-           none ? fmt::format("exhaustive search: no schedule fits; {} is the hardest to place", instruction)
-                : fmt::format("{} found no place; the search budget does not show that none exists", instruction)});
-    }
-    all_refuted = all_refuted && interval - first == static_cast<int>(m_report.blocked.size());
-    std::reverse(m_report.blocked.begin(), m_report.blocked.end());
-    if (!found) return std::nullopt;
-    m_report.interval = interval;
-    m_report.proved = all_refuted;
-    if (bound > 1) m_report.blocked.push_back({bound - 1, bound_reason()});
-    return found;
+CycleBound cycle_bound(const ModuloLoop& loop, const DependenceGraph& graph, const RegisterName& name) {
+  CycleBound bound{graph.recurrence_bound(), {}};
+  for (const int e : graph.critical_cycle(bound.cycles)) {
+    const Dependence& edge = graph.edges()[index(e)];
+    bound.edges.push_back(fmt::format("{} to {}: {} cycle{}{}, {} through {}", spelled(loop.body[index(edge.from)]),
+                                      spelled(loop.body[index(edge.to)]), edge.delay, edge.delay == 1 ? "" : "s",
+                                      edge.distance == 0   ? ""
+                                      : edge.distance == 1 ? " in the next iteration"
+                                                           : fmt::format(" {} iterations later", edge.distance),
+                                      to_string(edge.kind), name(edge.reg)));
   }
+  return bound;
+}
 
- private:
-  static constexpr int k_steps_per_attempt = 10;
+std::string slots_text(const ResourceBound& bound) {
+  if (bound.instructions == 0) return bound.name;
+  return fmt::format("{}: {} instruction{}, {} a cycle", bound.name, bound.instructions,
+                     bound.instructions == 1 ? "" : "s", bound.slots);
+}
 
-  void describe_bounds() {
-    m_report.resources = resource_bounds(m_loop);
-    std::stable_sort(m_report.resources.begin(), m_report.resources.end(),
-                     [](const ResourceBound& a, const ResourceBound& b) { return a.cycles > b.cycles; });
-    m_report.resource_bound = m_report.resources.empty() ? 1 : m_report.resources.front().cycles;
-    m_report.recurrence_bound = m_loop.graph.recurrence_bound();
-    m_report.recurrence.clear();
-    for (const int e : m_loop.graph.critical_cycle(m_report.recurrence_bound)) {
-      const Dependence& edge = m_loop.graph.edges()[index(e)];
-      m_report.recurrence.push_back(
-          fmt::format("{} to {}: {} cycle{}{}, {} through {}", spelled(m_loop.body[index(edge.from)]),
-                      spelled(m_loop.body[index(edge.to)]), edge.delay, edge.delay == 1 ? "" : "s",
-                      edge.distance == 0   ? ""
-                      : edge.distance == 1 ? " in the next iteration"
-                                           : fmt::format(" {} iterations later", edge.distance),
-                      to_string(edge.kind), m_name(edge.reg)));
-      m_too_long = m_too_long || edge.kind == DependenceKind::anti;
-    }
+// "A (line 3), B (line 4)": where the edges of a cycle start.
+std::string cycle_text(const ModuloLoop& loop, const std::vector<int>& cycle) {
+  constexpr std::size_t k_shown = 6;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(cycle.size(), k_shown); ++i) {
+    text += (i == 0 ? "" : ", ") + spelled(loop.body[index(loop.graph.edges()[index(cycle[i])].from)]);
   }
+  return cycle.size() > k_shown ? text + fmt::format(" and {} more", cycle.size() - k_shown) : text;
+}
 
-  std::string bound_reason() const {
-    if (m_report.recurrence_bound > m_report.resource_bound) {
-      return m_too_long
-                 ? "a value that lives too long: its register would be overwritten before its last read (cycle above)"
-                 : "the cycle of dependences above";
-    }
-    const ResourceBound& first = m_report.resources.front();
-    if (first.instructions == 0) return first.name;
-    return fmt::format("{}: {} instruction{}, {} a cycle", first.name, first.instructions,
-                       first.instructions == 1 ? "" : "s", first.slots);
-  }
-
-  const ModuloLoop& m_loop;
-  const RegisterName& m_name;
-  std::int64_t& m_budget;
-  LoopReport& m_report;
-  bool m_too_long = false;
+// What an instruction needs, and how much of it is taken.
+struct Demand {
+  std::string text;
+  double share = 0;
 };
+
+Demand fullest_units(const ModuloLoop& loop, int interval, const Instruction& instruction) {
+  const UnitMask own = loop.pipeline.units_of(*instruction.row);
+  Demand fullest;
+  for (const ResourceBound& bound : resource_bounds(loop)) {
+    if ((own & bound.units) == 0) continue;
+    const int taken = bound.instructions > 0 ? bound.instructions : bound.cycles, slots = bound.slots * interval;
+    const double share = static_cast<double>(taken) / slots;
+    if (share > fullest.share) fullest = {fmt::format("{} takes {} of {} slots", bound.name, taken, slots), share};
+  }
+  return fullest;
+}
+
+Demand tightest_cycle(const ModuloLoop& loop, int interval, int instruction) {
+  const std::vector<int> cycle = loop.graph.tightest_cycle(instruction, interval);
+  int delay = 0, distance = 0;
+  bool lifetime = false;
+  for (const int e : cycle) {
+    const Dependence& edge = loop.graph.edges()[index(e)];
+    delay += edge.delay;
+    distance += edge.distance;
+    lifetime = lifetime || edge.kind == DependenceKind::anti || edge.kind == DependenceKind::output;
+  }
+  if (delay <= 0 || distance <= 0) return {};
+  return {fmt::format("the {} through {} take {} of {} cycles", lifetime ? "dependences and lifetimes" : "dependences",
+                      cycle_text(loop, cycle), delay, distance * interval),
+          static_cast<double>(delay) / (distance * interval)};
+}
 
 }  // namespace
 
-std::optional<ModuloSchedule> find_schedule(const ModuloLoop& loop, const RegisterName& name, int longer, int limit,
-                                            std::int64_t& search_budget, LoopReport& report) {
-  return IntervalSearch(loop, name, search_budget, report).run(longer, limit);
+void describe_bounds(const ModuloLoop& written, const RegisterName& name, LoopReport& report) {
+  report.resources = resource_bounds(written);
+  report.resource_bound = resource_bound(report.resources);
+  report.recurrence = cycle_bound(written, written.graph.without_lifetimes(), name);
+  if (counter_cycles(written) > report.recurrence.cycles) {
+    const Instruction& counter = written.body[written.body.size() - 2];
+    report.recurrence = {
+        counter_cycles(written),
+        {fmt::format("{} counts: {} cycles to the next iteration", spelled(counter), counter_cycles(written))}};
+  }
+  report.lifetime = cycle_bound(written, written.graph, name);
+}
+
+int interval_bound(const ModuloLoop& loop) {
+  return std::max({resource_bound(resource_bounds(loop)), loop.graph.recurrence_bound(), counter_cycles(loop)});
+}
+
+std::string bound_reason(const LoopReport& report) {
+  return report.recurrence.cycles > report.resource_bound ? "the cycle of dependences above"
+                                                          : slots_text(report.resources.front());
+}
+
+std::string lifetime_reason(const ModuloLoop& loop) {
+  const std::vector<ResourceBound> resources = resource_bounds(loop);
+  const int recurrence = loop.graph.recurrence_bound();
+  if (resource_bound(resources) >= recurrence) return slots_text(resources.front()) + ", with the copies";
+  return fmt::format("a value that lives too long, overwritten before its last read: {}",
+                     cycle_text(loop, loop.graph.critical_cycle(recurrence)));
+}
+
+std::string obstacle(const ModuloLoop& loop, int interval, int hardest) {
+  const Instruction& instruction = loop.body[index(hardest)];
+  const Demand units = fullest_units(loop, interval, instruction);
+  const Demand cycle = tightest_cycle(loop, interval, hardest);
+  const std::string& text = cycle.share > units.share ? cycle.text : units.text;
+  return fmt::format("{} found no place{}{}", spelled(instruction), text.empty() ? "" : ": ", text);
 }
 
 }  // namespace mtsim::isa

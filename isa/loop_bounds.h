@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The initiation interval of one loop and what stands in the way of a smaller one. Internal to isa.
+// What bounds the initiation interval of a loop. Internal to isa.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "isa/modulo_schedule.h"
 
@@ -13,9 +12,18 @@ namespace mtsim::isa {
 
 using RegisterName = std::function<std::string(Register)>;  // as the text spells it
 
-/// The least interval found, by heuristic, then by exhaustive search below it; fills the report's bounds, interval,
-/// blocked intervals and proof. nullopt when there is none below `limit`.
-std::optional<ModuloSchedule> find_schedule(const ModuloLoop& loop, const RegisterName& name, int longer, int limit,
-                                            std::int64_t& search_budget, LoopReport& report);
+/// Fills the report's bounds from the loop as written, with all its dependences.
+void describe_bounds(const ModuloLoop& written, const RegisterName& name, LoopReport& report);
+
+/// The least interval that units, all dependences and the loop's own counter allow.
+int interval_bound(const ModuloLoop& loop);
+
+/// What an interval one below the bound of resources, values and memory lacks.
+std::string bound_reason(const LoopReport& report);
+/// What an interval one below interval_bound() lacks, where that is more than the report's bound.
+std::string lifetime_reason(const ModuloLoop& loop);
+/// What kept the hardest instruction from a place: the units it may use or the cycle of dependences it is in, whichever
+/// is nearer to full.
+std::string obstacle(const ModuloLoop& loop, int interval, int hardest);
 
 }  // namespace mtsim::isa

@@ -3,14 +3,13 @@
 
 #include <algorithm>
 
+#include "isa/internal.h"
 #include "isa/list_schedule.h"
 
 namespace mtsim::isa {
 namespace {
 
 using Cycles = std::vector<std::vector<Instruction>>;
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 int floor_div(int a, int b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 

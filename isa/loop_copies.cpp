@@ -5,18 +5,11 @@
 
 #include <algorithm>
 
+#include "isa/internal.h"
+#include "isa/linear.h"
+
 namespace mtsim::isa {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
-int resource_bound(const std::vector<Instruction>& body, const DependenceGraph& graph, const LoopRequest& request) {
-  int bound = 1;
-  for (const ResourceBound& resource : resource_bounds({body, graph, request.pipeline, request.allow_assumed})) {
-    bound = std::max(bound, resource.cycles);
-  }
-  return bound;
-}
 
 bool in_pair(const Instruction& instruction, Register reg) {
   return std::any_of(instruction.operands.begin(), instruction.operands.end(), [&](const Operand& operand) {
@@ -25,36 +18,59 @@ bool in_pair(const Instruction& instruction, Register reg) {
   });
 }
 
-// Where a copy of what `reader` reads in `reg` can stand: behind the write that reaches it, 0 for the value from the
-// iteration before. nullopt when several writes may reach it.
-std::optional<int> copy_position(const std::vector<Instruction>& body, int reader, Register reg) {
-  for (int i = reader - 1; i >= 0; --i) {
-    for (const Write& write : writes(body[index(i)], Pipeline{})) {
-      if (write.reg != reg) continue;
-      if (body[index(i)].predicate) return std::nullopt;
-      return i + 1;
-    }
+bool writes_register(const Instruction& instruction, Register reg) {
+  const std::vector<Write> all = writes(instruction, Pipeline{});
+  return std::any_of(all.begin(), all.end(), [&](const Write& write) { return write.reg == reg; });
+}
+
+// The copy stands behind the writes of this iteration that `reader` may see.
+int position_of_copy(const DependenceGraph& graph, int reader, Register reg) {
+  int position = 0;
+  for (const int e : graph.in(reader)) {
+    const Dependence& edge = graph.edges()[index(e)];
+    if (edge.kind != DependenceKind::flow || edge.reg != reg || edge.distance > 0) continue;
+    position = std::max(position, edge.from + 1);
   }
-  return 0;
+  return position;
+}
+
+// `move` takes the reader's place at `reg`: it waits for the same writes, and the next ones wait for it. The reader
+// waits for the copy alone.
+LoopBody copied(const LoopBody& loop, int reader, Register reg, const Instruction& move, int move_cycles) {
+  const int at = position_of_copy(loop.graph, reader, reg);
+  const auto moved = [&](int i) { return i < at ? i : i + 1; };
+  const Register copy = std::get<Register>(move.operands[1]);
+  LoopBody out{loop.body, DependenceGraph(static_cast<int>(loop.body.size()) + 1)};
+  for (const Dependence& edge : loop.graph.edges()) {
+    Dependence now = edge;
+    now.from = moved(edge.from);
+    now.to = moved(edge.to);
+    if (edge.reg == reg && edge.kind == DependenceKind::flow && edge.to == reader) now.to = at;
+    if (edge.reg == reg && edge.kind == DependenceKind::anti && edge.from == reader) now.from = at;
+    out.graph.add(now);
+  }
+  out.graph.add({at, moved(reader), move_cycles, 0, DependenceKind::flow, copy});
+  out.graph.add({moved(reader), at, 1 - move_cycles, 1, DependenceKind::anti, copy});
+  replace_registers(
+      out.body[index(reader)], [&](Register other) { return other == reg ? copy : other; },
+      [](Register other) { return other; });
+  out.body.insert(out.body.begin() + at, move);
+  return out;
 }
 
 // Gives one late reader of the cycle its own copy; false when no reader of it can have one.
-bool add_copy(BoundedBody& from, int recurrence, const LoopRequest& request) {
-  for (const int e : from.graph.critical_cycle(recurrence)) {
-    const Dependence edge = from.graph.edges()[index(e)];
+bool add_copy(CopiedLoop& from, int recurrence, const CopyOptions& options) {
+  for (const int e : from.loop.graph.critical_cycle(recurrence)) {
+    const Dependence edge = from.loop.graph.edges()[index(e)];
+    const Instruction& reader = from.loop.body[index(edge.from)];
     const bool copyable = edge.kind == DependenceKind::anti && edge.reg.is_virtual() &&
                           (edge.reg.file == RegisterFile::VR || edge.reg.file == RegisterFile::R);
-    if (!copyable || in_pair(from.body[index(edge.from)], edge.reg)) continue;
-    const auto position = copy_position(from.body, edge.from, edge.reg);
-    if (!position) continue;
-    const Register copy = request.fresh(
-        edge.reg.file, fmt::format("{}.{}.copy{}", request.loop.label, request.name(edge.reg), from.copies));
-    Instruction& reader = from.body[index(edge.from)];
-    const Instruction move = make_instruction(edge.reg.file == RegisterFile::VR ? Mnemonic::VMOV : Mnemonic::SMOV,
-                                              {edge.reg, copy}, reader.place);
-    replace_registers(
-        reader, [&](Register reg) { return reg == edge.reg ? copy : reg; }, [](Register reg) { return reg; });
-    from.body.insert(from.body.begin() + *position, move);
+    if (!copyable || in_pair(reader, edge.reg) || writes_register(reader, edge.reg)) continue;
+    const Register copy =
+        options.fresh(edge.reg.file, fmt::format("{}.{}.copy{}", options.label, options.name(edge.reg), from.copies));
+    const Row& row = isa::row(edge.reg.file == RegisterFile::VR ? Mnemonic::VMOV : Mnemonic::SMOV);
+    from.loop = copied(from.loop, edge.from, edge.reg, make_instruction(row.id, {edge.reg, copy}, reader.place),
+                       options.pipeline.of(row, copy));
     ++from.copies;
     return true;
   }
@@ -63,23 +79,21 @@ bool add_copy(BoundedBody& from, int recurrence, const LoopRequest& request) {
 
 }  // namespace
 
-BoundedBody bounded_body(std::vector<Instruction> body, const LoopRequest& request) {
-  DependenceGraph graph = find_dependences(body, request.pipeline, {true, request.independent, 2});
-  const int bound = std::max(graph.recurrence_bound(), resource_bound(body, graph, request));
-  return {std::move(body), std::move(graph), bound, 0};
-}
-
-BoundedBody with_copies(BoundedBody body, const LoopRequest& request) {
+CopiedLoop with_copies(LoopBody loop, const CopyOptions& options) {
   constexpr int k_most_copies = 24;
-  BoundedBody best = body, current = std::move(body);
+  const auto modulo = [&](const CopiedLoop& one) {
+    return ModuloLoop{one.loop.body, one.loop.graph, options.pipeline, options.allow_assumed};
+  };
+  CopiedLoop best{std::move(loop), 0}, current = best;
+  int least = interval_bound(modulo(best));
   while (current.copies < k_most_copies) {
-    const int recurrence = current.graph.recurrence_bound();
-    if (recurrence < best.bound || recurrence <= resource_bound(current.body, current.graph, request)) break;
-    if (!add_copy(current, recurrence, request)) break;
-    const int copies = current.copies;
-    current = bounded_body(std::move(current.body), request);
-    current.copies = copies;
-    if (current.bound < best.bound) best = current;
+    const int recurrence = current.loop.graph.recurrence_bound();
+    if (recurrence < least || recurrence <= resource_bounds(modulo(current)).front().cycles) break;
+    if (!add_copy(current, recurrence, options)) break;
+    const int bound = interval_bound(modulo(current));
+    if (bound >= least) continue;
+    least = bound;
+    best = current;
   }
   return best;
 }

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 
+#include "isa/internal.h"
 #include "isa/loop_code.h"
 
 namespace mtsim::isa {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 // Any two accesses with a store in them, on one side, keep their order.
 bool may_meet(const Instruction& a, const Instruction& b, bool independent) {

@@ -8,6 +8,8 @@ namespace {
 
 std::string cycles_text(int cycles) { return fmt::format("{} cycle{}", cycles, cycles == 1 ? "" : "s"); }
 
+std::string copies_text(int copies) { return fmt::format("{} cop{}", copies, copies == 1 ? "y" : "ies"); }
+
 std::string registers_text(const LoopReport& report) {
   std::string text;
   for (std::size_t f = 0; f < k_register_files; ++f) {
@@ -18,8 +20,12 @@ std::string registers_text(const LoopReport& report) {
 }
 
 std::string verdict(const LoopReport& report) {
-  if (report.interval == report.bound()) return "proved: it equals the bound";
-  return report.proved ? "proved: an exhaustive search found nothing shorter" : "not proved to be the shortest";
+  if (report.is_proved()) {
+    return report.interval == report.bound() ? "proved: it equals the bound"
+                                             : "proved: an exhaustive search found nothing shorter";
+  }
+  return report.refuted_here ? "proved for these registers: with other copies a shorter one may exist"
+                             : "not proved to be the shortest";
 }
 
 }  // namespace
@@ -39,8 +45,14 @@ std::string print(const LoopReport& report) {
       text += fmt::format("  {} instructions, {} a cycle", resource.instructions, resource.slots);
     text += "\n";
   }
-  text += fmt::format("  recurrence bound  {:>3}\n", report.recurrence_bound);
-  for (const std::string& edge : report.recurrence) text += "    " + edge + "\n";
+  text += fmt::format("  recurrence bound  {:>3}\n", report.recurrence.cycles);
+  for (const std::string& edge : report.recurrence.edges) text += "    " + edge + "\n";
+  if (report.lifetime.cycles > report.bound()) {
+    text += fmt::format("  lifetime bound    {:>3}  a value must be read before its register gets the next one\n",
+                        report.lifetime.cycles);
+    for (const std::string& edge : report.lifetime.edges) text += "    " + edge + "\n";
+    if (report.copies > 0) text += fmt::format("    with {}: {}\n", copies_text(report.copies), report.copied_bound);
+  }
   if (!report.pipelined) return text;
   text += fmt::format("  initiation interval {} ({})\n", report.interval, verdict(report));
   for (const BlockedInterval& blocked : report.blocked) {

@@ -17,6 +17,13 @@ struct ResourceBound {
   int instructions = 0;
   int slots = 0;  // a cycle
   int cycles = 0;
+  UnitMask units = 0;  // whose slots; 0: none
+};
+
+/// A cycle of dependences and the interval it needs.
+struct CycleBound {
+  int cycles = 1;
+  std::vector<std::string> edges;  // one a line; empty when nothing needs more than one cycle
 };
 
 /// An initiation interval that was tried and why it did not do.
@@ -32,14 +39,19 @@ struct LoopReport {
   bool pipelined = false;
   std::string why_not;  // when it is not
 
+  // Of the loop as written. Nothing beats the first two, whatever registers its values have.
   std::vector<ResourceBound> resources;  // the largest first
   int resource_bound = 0;
-  int recurrence_bound = 0;
-  std::vector<std::string> recurrence;   // the cycle of dependences that bounds, an edge a line; empty when none does
+  CycleBound recurrence;  // of values and memory
+  // A value must be read before its register gets the next one: what that needs besides, in the registers as written.
+  CycleBound lifetime;
+
   int interval = 0;                      // found; cycles of an iteration when it is not pipelined
   std::vector<BlockedInterval> blocked;  // below `interval`, descending
-  bool proved = false;                   // no smaller interval exists for these instructions and registers
+  bool refuted = false;                  // every interval from bound() to below `interval`, by exhaustive search
+  bool refuted_here = false;             // every one, but some only for these registers and copies
   int copies = 0;                        // moves added for values that live longer than the interval
+  int copied_bound = 0;                  // with them: of resources, recurrence and lifetimes
 
   int stages = 1;
   int prologue_cycles = 0;
@@ -49,7 +61,10 @@ struct LoopReport {
   bool guarded = false;     // fewer iterations than stages go to a second loop, behind a test at run time
   std::array<int, k_register_files> registers{};  // live at once in the kernel, without those named by the text
 
-  int bound() const { return resource_bound > recurrence_bound ? resource_bound : recurrence_bound; }
+  /// What no schedule of these instructions beats.
+  int bound() const { return resource_bound > recurrence.cycles ? resource_bound : recurrence.cycles; }
+  /// No schedule of these instructions has a smaller interval, in whatever registers.
+  bool is_proved() const { return pipelined && (interval == bound() || refuted); }
 };
 
 /// As `mtsim schedule` prints it.

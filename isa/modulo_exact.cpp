@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "isa/internal.h"
+
 namespace mtsim::isa {
 namespace {
 
 constexpr int k_none = std::numeric_limits<int>::min() / 4;  // no bound
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 int floor_mod(int a, int b) { return ((a % b) + b) % b; }
 

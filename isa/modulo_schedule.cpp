@@ -7,10 +7,11 @@
 #include <map>
 #include <set>
 
+#include "isa/internal.h"
+
 namespace mtsim::isa {
 namespace {
 
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 std::string units_name(UnitMask set) {
@@ -227,14 +228,17 @@ std::vector<ResourceBound> resource_bounds(const ModuloLoop& loop) {
       users += (loop.pipeline.units_of(*instruction.row) & ~set) == 0 ? 1 : 0;
     }
     const int slots = std::popcount(set);
-    bounds.push_back({units_name(set), users, slots, ceil_div(users, slots)});
+    bounds.push_back({units_name(set), users, slots, ceil_div(users, slots), set});
   }
   if (!loop.allow_assumed) {
     const int pairing = pairing_cycles(loop);
-    if (pairing > 0) bounds.push_back({"VLDST pairing", 0, 1, pairing});
-    if (broadcasts > 0) bounds.push_back({"one SVBCAST a packet", broadcasts, 1, broadcasts});
+    if (pairing > 0) bounds.push_back({"VLDST pairing", 0, 1, pairing, units::VLDST});
+    if (broadcasts > 0)
+      bounds.push_back({"one SVBCAST a packet", broadcasts, 1, broadcasts, row(Mnemonic::SVBCAST).units});
   }
-  bounds.push_back({"SBR delay slots", 0, 0, loop.pipeline.branch_cycles()});
+  bounds.push_back({"SBR delay slots", 0, 0, loop.pipeline.branch_cycles(), 0});
+  std::stable_sort(bounds.begin(), bounds.end(),
+                   [](const ResourceBound& a, const ResourceBound& b) { return a.cycles > b.cycles; });
   return bounds;
 }
 

@@ -29,6 +29,7 @@ struct ModuloLoop {
   bool allow_assumed = false;
 };
 
+/// The largest first.
 std::vector<ResourceBound> resource_bounds(const ModuloLoop& loop);
 
 struct ModuloAttempt {

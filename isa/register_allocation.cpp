@@ -6,11 +6,10 @@
 #include <algorithm>
 
 #include "isa/bit_set.h"
+#include "isa/internal.h"
 
 namespace mtsim::isa {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 struct Landing {
   int value;

@@ -10,18 +10,14 @@
 #include "isa/checker.h"
 #include "isa/control_flow.h"
 #include "isa/hand_loop.h"
+#include "isa/internal.h"
 #include "isa/linear_schedule.h"
-#include "isa/loop_bounds.h"
 #include "isa/loop_code.h"
+#include "isa/loop_copies.h"
+#include "isa/loop_search.h"
 
 namespace mtsim::isa {
 namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
-std::string spelled(const Instruction& instruction) {
-  return fmt::format("{} (line {})", instruction.row->mnemonic, instruction.place.line);
-}
 
 // What keeps a loop from being replaced.
 struct CannotReplace : std::runtime_error {
@@ -162,12 +158,30 @@ class Doctor {
     report.place = m_out.program.packets[index(loop.first)].instructions.front().place;
     try {
       RecoveredLoop recovered = recover_loop(m_out.program, loop, m_machine, m_options.independent);
-      report.instructions =
-          static_cast<int>(recovered.body.size()) - 1;  // the kernel's own SSUB is not the hand loop's
       report.simple_cycles = loop.interval;
-      const ModuloLoop modulo{recovered.body, recovered.graph, m_machine, m_options.allow_assumed};
-      const auto schedule = find_schedule(
-          modulo, [](Register reg) { return reg.str(); }, 0, loop.interval + 1, m_search_budget, report);
+      std::map<Register, std::string> copy_names;
+      int next = recovered.next_virtual;
+      const FreshRegister fresh = [&](RegisterFile file, const std::string& name) {
+        const Register reg{file, static_cast<std::uint16_t>(next)};
+        next += 2;
+        copy_names[reg] = name;
+        return reg;
+      };
+      const RegisterName name = [&](Register reg) {
+        const auto it = copy_names.find(reg);
+        return it == copy_names.end() ? recovered.name(reg) : it->second;
+      };
+      const auto modulo = [&](const LoopBody& body) {
+        return ModuloLoop{body.body, body.graph, m_machine, m_options.allow_assumed};
+      };
+      const LoopBody written{std::move(recovered.body), std::move(recovered.graph)};
+      describe_bounds(modulo(written), name, report);
+      const CopiedLoop copied = with_copies(written, {m_machine, m_options.allow_assumed, fresh, name, loop.label});
+      report.copies = copied.copies;
+      report.instructions =
+          static_cast<int>(copied.loop.body.size()) - 1;  // the kernel's own SSUB is not the hand loop's
+      const FoundSchedule search = find_schedule(modulo(copied.loop), 0, loop.interval + 1, m_budget, report);
+      const auto& schedule = search.schedule;
       if (!schedule) {
         report.why_not = fmt::format("no interval up to the {} cycles of the hand schedule was found", loop.interval);
         found.why_kept = report.why_not;
@@ -175,7 +189,8 @@ class Doctor {
       }
       report.pipelined = true;
       report.stages = schedule->stages;
-      replace(loop, recovered, *schedule, report);
+      prove(modulo(written), modulo(copied.loop), search.failed, k_proof_budget, report);
+      replace(loop, recovered, copied.loop.body, *schedule, fresh, report);
       found.replaced = true;
     } catch (const CannotReplace& reason) {
       found.why_kept = reason.what();
@@ -185,8 +200,8 @@ class Doctor {
     }
   }
 
-  void replace(const HandLoop& loop, const RecoveredLoop& recovered, const ModuloSchedule& schedule,
-               LoopReport& report) {
+  void replace(const HandLoop& loop, const RecoveredLoop& recovered, const std::vector<Instruction>& body,
+               const ModuloSchedule& schedule, const FreshRegister& fresh, LoopReport& report) {
     const Program& program = m_out.program;
     if (program.scheduled_for != m_machine) {
       throw CannotReplace("the packets around it are scheduled for other latencies than this machine's");
@@ -196,15 +211,9 @@ class Doctor {
     boundary.check_exit();
     const AllocationOptions registers = registers_for(recovered, boundary);
 
-    int next = recovered.next_virtual;
-    const FreshRegister fresh = [&](RegisterFile file, const std::string&) {
-      const Register reg{file, static_cast<std::uint16_t>(next)};
-      next += 2;
-      return reg;
-    };
     report.guarded = schedule.stages > 1;
     std::vector<Segment> code =
-        loop_code({schedule, recovered.body, loop.label, program.packets[index(loop.first)].instructions.front().place,
+        loop_code({schedule, body, loop.label, program.packets[index(loop.first)].instructions.front().place,
                    pinned_counter(recovered), recovered.counter_offset, recovered.control,
                    report.guarded ? hand_cycles(loop) : std::vector<std::vector<Instruction>>{}},
                   m_machine, fresh);
@@ -326,7 +335,8 @@ class Doctor {
 
   const Pipeline& m_machine;
   const RescheduleOptions& m_options;
-  std::int64_t m_search_budget = 500'000'000;
+  SearchBudget m_budget{500'000'000, 250'000'000};             // of all loops
+  static constexpr std::int64_t k_proof_budget = 400'000'000;  // a second for one loop
   Rescheduled m_out;
 };
 
@@ -342,12 +352,11 @@ std::string print(const RescheduledLoop& loop) {
   text += fmt::format("  hand schedule: {} cycles an iteration", loop.hand_interval);
   if (report.pipelined) {
     const int less = loop.hand_interval - report.interval;
-    text += less > 0 ? fmt::format(", {} more than needed\n", less)
-                     : fmt::format(", as the scheduler's{}\n",
-                                   report.proved || report.interval == report.bound() ? ": it cannot be shorter" : "");
-  } else {
-    text += "\n";
+    text += less > 0 ? fmt::format(", {} more than the scheduler's", less) : ", as the scheduler's";
+    if (less == 0 && report.is_proved()) text += ": it cannot be shorter";
+    if (less == 0 && report.refuted_here) text += ": with these registers it cannot be shorter";
   }
+  text += "\n";
   return text + (loop.replaced ? "  replaced\n" : fmt::format("  not replaced: {}\n", loop.why_kept));
 }
 

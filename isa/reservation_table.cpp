@@ -5,10 +5,11 @@
 #include <bit>
 #include <numeric>
 
+#include "isa/internal.h"
+
 namespace mtsim::isa {
 namespace {
 
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 std::size_t index(Unit unit) { return static_cast<std::size_t>(unit); }
 std::size_t index(RegisterFile file) { return static_cast<std::size_t>(file); }
 

@@ -8,12 +8,11 @@
 #include <optional>
 #include <set>
 
+#include "isa/internal.h"
 #include "isa/printer.h"
 
 namespace mtsim::isa {
 namespace {
-
-std::size_t index(int packet) { return static_cast<std::size_t>(packet); }
 
 // The branch that leaves the loop when the loop's own does not go back: `[!R0] SBR R63` beside `[R0] SBR loop`.
 bool is_exit_beside(const Instruction& other, const Instruction& back) {
@@ -46,7 +45,7 @@ std::optional<LoopSchedule> loop_of(const Program& program, const Pipeline& pipe
       if (instruction.row->units != units::NONE) ++loop.issues[index(static_cast<int>(instruction.unit))];
     }
   }
-  loop.resource_bound = *std::max_element(loop.issues.begin(), loop.issues.end());
+  loop.busiest_slot = *std::max_element(loop.issues.begin(), loop.issues.end());
   return loop;
 }
 
@@ -190,9 +189,9 @@ class View {
 };
 
 std::string loop_summary(const LoopSchedule& loop) {
-  std::string text = fmt::format("loop '{}': packets {}..{}, initiation interval {} cycles, resource bound {} cycles\n",
+  std::string text = fmt::format("loop '{}': packets {}..{}, initiation interval {} cycles, busiest slot {} cycles\n",
                                  loop.label.empty() ? "no label" : loop.label, loop.first, loop.last - 1,
-                                 loop.initiation_interval, loop.resource_bound);
+                                 loop.initiation_interval, loop.busiest_slot);
   for (std::size_t u = 0; u < k_units; ++u) {
     if (loop.issues[u] == 0) continue;
     text += fmt::format("  {:<6} {:>4} of {} slots  {:>5.1f} %\n", k_unit_names[u], loop.issues[u],

@@ -15,7 +15,7 @@ struct LoopSchedule {
   int first = 0, last = 0;      // packets [first, last) of the loop body, delay slots included
   int initiation_interval = 0;  // cycles of one pass
   std::array<int, k_units> issues{};
-  int resource_bound = 0;  // cycles the busiest unit alone needs for one pass
+  int busiest_slot = 0;  // instructions on the one slot that has most, with the units as they are
 };
 
 /// Single-block loops: a backward SBR whose body holds no other label or taken branch.

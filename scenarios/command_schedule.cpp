@@ -33,7 +33,7 @@ Json loops_json(const std::vector<isa::LoopSchedule>& loops) {
                     {"first_packet", loop.first},
                     {"packets", loop.last - loop.first},
                     {"initiation_interval", loop.initiation_interval},
-                    {"resource_bound", loop.resource_bound},
+                    {"busiest_slot", loop.busiest_slot},
                     {"units", units}});
   }
   return json;
@@ -58,10 +58,14 @@ Json report_json(const isa::LoopReport& report) {
           {"why_not", report.why_not},
           {"resource_bound", report.resource_bound},
           {"resources", resources},
-          {"recurrence_bound", report.recurrence_bound},
-          {"recurrence", report.recurrence},
+          {"recurrence_bound", report.recurrence.cycles},
+          {"recurrence", report.recurrence.edges},
+          {"lifetime_bound", report.lifetime.cycles},
+          {"lifetime", report.lifetime.edges},
+          {"bound_with_copies", report.copied_bound},
           {"initiation_interval", report.interval},
-          {"proved", report.pipelined && (report.proved || report.interval == report.bound())},
+          {"proved", report.is_proved()},
+          {"proved_for_registers", report.is_proved() || report.refuted_here},
           {"blocked", blocked},
           {"copies", report.copies},
           {"stages", report.stages},
@@ -102,7 +106,9 @@ int run(const Options& options, const CommonOptions& common) {
   const sim::Machine machine = load_machine(common);
   protect_from_json(common, {options.file});
   const isa::Pipeline& pipeline = machine.config().pipeline;
-  const isa::Program program = isa::assemble_file(options.file, assemble_options(options.program, pipeline));
+  isa::AssembleOptions assembling = assemble_options(options.program, pipeline);
+  assembling.prove_loops = !options.reschedule;
+  const isa::Program program = isa::assemble_file(options.file, assembling);
   if (options.reschedule) return run_doctor(options, common, program, pipeline);
   Json linear = Json::array();
   std::string text;

@@ -86,7 +86,7 @@ loop:   VLDW *AR0++[OR0], VR2 | SADD.M1 -1, R1, R1   ; sources first, destinatio
 | immediates | decimal or `0x` hex |
 | predicates | `[R0]` nonzero, `[!R0]` zero, in front of the instruction |
 | comments | `;` or `//` to the end of the line |
-| directives | `.param NAME, REGISTER, value` (or `count`, `pointer sm`, `pointer am`), `.equ`, `.rept N, i`/`.endr` (`\i` counts), `.if EXPR`/`.else`/`.endif`, `.macro`/`.endm`, `.include "FILE"` (relative to its own file, once), `.region`/`.endregion`, `.scheduled_for VLDW=9, -VMAC3`, `.linear`/`.endlinear` with `.reg FILE, NAME`, `.trip MINIMUM, MULTIPLE`, `.independent` (docs/kernel-writers.md) |
+| directives | `.param NAME, REGISTER, value` (or `count`, `pointer sm`, `pointer am`), `.equ`, `.rept N, i`/`.endr` (`\i` counts), `.if EXPR`/`.else`/`.endif`, `.macro`/`.endm`, `.include "FILE"` (relative to its own file, once), `.region`/`.endregion`, `.scheduled_for VLDW=9, -VMAC3`, `.linear`/`.endlinear` with `.reg FILE, NAME`, `.trip MINIMUM`, `.independent` (docs/kernel-writers.md) |
 
 Mnemonics are read in either case.
 

@@ -52,7 +52,7 @@
 .if F16 == 1
 .reg VR, gh, lh, uh, yh
     SSHFLR 7, bytes, n
-loop: .trip 4, 4
+loop: .trip 4
     VLDW *pg++[step], gh
     VLDW *pl++[step], lh
     VLDW *pu++[step], uh
@@ -68,7 +68,7 @@ loop: .trip 4, 4
     VSTW yh, *py++[step]
 .else
     SSHFLR 8, bytes, n
-loop: .trip 2, 2
+loop: .trip 2
     VLDDW *pg++[step], g1:g0
     VLDDW *pl++[step], l1:l0
     VLDDW *pu++[step], u1:u0

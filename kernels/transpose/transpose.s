@@ -83,7 +83,7 @@ block:
     SMOVI24 4, g
 
 .region loop_gather
-gather: .trip 4, 4
+gather: .trip 4
 .rept E, k
 .reg VR, class\k\()_0, class\k\()_1, class\k\()_2, class\k\()_3
 .endr
@@ -106,7 +106,7 @@ gather: .trip 4, 4
     SMOVI24 2*E, m
 
 .region loop_spread
-spread: .trip 4, 4
+spread: .trip 4
 .rept 2, i
 .reg VR, group0_\i, group1_\i, group2_\i, group3_\i
     VLDW    *+low_groups[\i*16], group0_\i
@@ -130,7 +130,7 @@ spread: .trip 4, 4
     SMOVI24 2*E, l
 
 .region loop_copy
-copy: .trip 4, 4
+copy: .trip 4
 .rept UNROLL, i
 .reg VR, column0_\i, column1_\i
     VLDW    *+low_classes[\i*16], column0_\i

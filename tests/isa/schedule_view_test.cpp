@@ -32,7 +32,7 @@ TEST_CASE("a loop's initiation interval counts its packets, idles and delay slot
   CHECK(found[0].initiation_interval == 9);
   CHECK(found[0].issues[static_cast<std::size_t>(Unit::VMAC1)] == 2);
   CHECK(found[0].issues[static_cast<std::size_t>(Unit::SBR)] == 2);
-  CHECK(found[0].resource_bound == 2);
+  CHECK(found[0].busiest_slot == 2);
 }
 
 TEST_CASE("a body with another label or branch is no single-block loop", "[isa][schedule]") {
@@ -53,7 +53,7 @@ TEST_CASE("the schedule has a row a cycle and a column for each unit in use", "[
   CHECK_THAT(text, Contains("cycle | SMAC1"));
   CHECK_THAT(text, Contains("| VMAC2") && !Contains("VMAC3") && !Contains("SLDST"));
   CHECK_THAT(text, Contains("    6 | SNOP 6"));
-  CHECK_THAT(text, Contains("initiation interval 9 cycles, resource bound 2 cycles"));
+  CHECK_THAT(text, Contains("initiation interval 9 cycles, busiest slot 2 cycles"));
   CHECK_THAT(text, Contains("VMAC1     2 of 9 slots   22.2 %"));
   // The load of cycle 1 is still on its way one cycle later.
   CHECK_THAT(text, Contains("VR1+8"));

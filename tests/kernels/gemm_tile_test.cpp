@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -13,7 +14,6 @@
 #include <vector>
 
 #include "isa/checker.h"
-#include "isa/schedule_view.h"
 #include "kernels/gemm/gemm_tile.h"
 #include "reference.h"
 #include "sim/core/executor.h"
@@ -107,6 +107,13 @@ Run run(const GemmTile& tile, std::int64_t k, bool accumulate, const isa::Pipeli
   return outcome;
 }
 
+/// By rows: the most vectors that the scheduler finds registers for, of eight. A size that is lost is seen here.
+int most_vectors(int rows, DType dtype) {
+  constexpr std::array f32 = {8, 8, 8, 8, 8, 8, 7, 6, 5, 5, 4, 4, 4, 3, 3, 3};
+  constexpr std::array f16 = {8, 8, 8, 8, 7, 6, 5, 5, 4, 4, 3, 3, 3, 3, 3, 3};
+  return (dtype == DType::f16 ? f16 : f32).at(static_cast<std::size_t>(rows - 1));
+}
+
 /// Every size the scheduler finds registers for, up to eight vectors a row.
 const std::vector<GemmTile>& feasible_tiles() {
   static const std::vector<GemmTile> tiles = [] {
@@ -115,14 +122,15 @@ const std::vector<GemmTile>& feasible_tiles() {
       for (int rows = 1; rows <= k_max_tile_rows; ++rows) {
         for (int vectors = 1; vectors <= 8; ++vectors) {
           const GemmTile tile{rows, vectors, dtype};
+          CAPTURE(rows, vectors, to_string(dtype));
           try {
             gemm_tile_program(tile, {});
             found.push_back(tile);
+            CHECK(vectors <= most_vectors(rows, dtype));
           } catch (const KernelError&) {
-            CAPTURE(rows, vectors, to_string(dtype));
             // Any K from one pass on takes a loop that is not pipelined as well. Loads run ahead in it: four k-steps of
             // W1 and X1 in FP16.
-            CHECK(rows * vectors > (dtype == DType::f16 ? 39 : k_max_tile_sums));
+            CHECK(vectors > most_vectors(rows, dtype));
           }
         }
       }
@@ -226,18 +234,27 @@ TEST_CASE("generated tiles are right on another machine", "[tile][whatif]") {
   }
 }
 
-TEST_CASE("every generated tile reaches 70 % of its busiest unit and uses no assumed packet shape", "[tile]") {
+TEST_CASE("every generated tile reaches 70 % of its resource bound and uses no assumed packet shape", "[tile]") {
   double worst = 1, worst_call = 1;
   for (const GemmTile& tile : feasible_tiles()) {
     CAPTURE(tile.rows, tile.vectors, to_string(tile.dtype));
     const isa::Program& program = gemm_tile_program(tile, {});
     CHECK(isa::assumed_shapes(program).empty());
     const GemmTileLoop loop = gemm_tile_loop(tile, {});
-    double share = 0;
-    for (const isa::LoopSchedule& schedule : isa::loops(program, {})) {
-      if (schedule.label.find("kernel") == std::string::npos) continue;
-      const int busiest = std::max(schedule.resource_bound, isa::Pipeline{}.branch_cycles());
-      share = static_cast<double>(busiest) / schedule.initiation_interval;
+    REQUIRE(program.linear_loops.size() == 2);
+    for (const isa::LoopReport& report : program.linear_loops) {
+      int busiest = 0;  // of all units and packet rules, before any unit is chosen
+      for (const isa::ResourceBound& bound : report.resources) {
+        if (bound.slots > 0) busiest = std::max(busiest, bound.cycles);
+      }
+      // One row of up to four vectors has too little work for the delay slots of SBR, and no other tile has.
+      const int branch = isa::Pipeline{}.branch_cycles();
+      CHECK((busiest < branch) == (tile.rows == 1 && tile.vectors <= 4));
+      if (busiest < branch) {
+        CHECK(report.interval == branch);
+        busiest = branch;
+      }
+      const double share = static_cast<double>(busiest) / report.interval;
       CHECK(share >= 0.7);
       worst = std::min(worst, share);
       // A call of K = 512, prologue, epilogue and Y1 included.
@@ -246,7 +263,6 @@ TEST_CASE("every generated tile reaches 70 % of its busiest unit and uses no ass
           sim::profile(sim::DecodedProgram(program, {}), arguments(tile, 512), {.entry = "accumulate"}).result;
       worst_call = std::min(worst_call, bound / static_cast<double>(call.cycles));
     }
-    CHECK(share > 0);
   }
   WARN(fmt::format("busiest unit / initiation interval: at least {:.2f}; of a whole call with K = 512: {:.2f}", worst,
                    worst_call));

@@ -136,7 +136,7 @@ TEST_CASE("the loop of the 6x256 microkernel takes 32 cycles for four k, every V
   const isa::LoopSchedule& loop = loops[0];
   const auto issues = [&](isa::Unit unit) { return loop.issues[static_cast<int>(unit)]; };
   CHECK(loop.initiation_interval == 32);
-  CHECK(loop.resource_bound == 32);
+  CHECK(loop.busiest_slot == 32);
   const int fmas = issues(isa::Unit::VMAC1) + issues(isa::Unit::VMAC2) + issues(isa::Unit::VMAC3);
   CHECK(fmas == 96);
   CHECK(fmas * 64 / loop.initiation_interval == 192);

@@ -127,7 +127,7 @@ TEST_CASE("the loop of the 6x128 microkernel is Table I: 16 cycles, every VMAC s
   const auto issues = [&](isa::Unit unit) { return loop.issues[static_cast<int>(unit)]; };
   CHECK(loop.label == "loop");
   CHECK(loop.initiation_interval == 16);
-  CHECK(loop.resource_bound == 16);
+  CHECK(loop.busiest_slot == 16);
   const int fmas = issues(isa::Unit::VMAC1) + issues(isa::Unit::VMAC2) + issues(isa::Unit::VMAC3);
   CHECK(fmas == 48);
   CHECK(fmas * 32 / loop.initiation_interval == 96);
