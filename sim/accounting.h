@@ -20,7 +20,8 @@ enum class CycleClass : std::uint8_t {
   call,            // the jump into a microkernel
   dma_issue,       // programming a transfer
   dma_wait,        // waiting for one (its fixed scalar cost included)
-  broadcast_step,  // inside dma_broadcast: until the rendezvous is over, and its bytes are there on a machine that waits
+  broadcast_step,  // inside dma_broadcast: until the rendezvous is over, and its bytes are there on a machine that
+                   // waits
   barrier,         // inside group_barrier
   launch,          // from the host's launch until the DSP program starts
   scalar_assumed,  // the DSP program's own scalar code

@@ -50,8 +50,8 @@ struct GemmChoice {
   GemmEpilogue epilogue = {};
 };
 
-/// Block sizes in elements. The defaults are the paper's for FP32; of FP16 it prints none: there they are the fastest of
-/// a grid (scenarios/paper/table_viii.yaml).
+/// Block sizes in elements. The defaults are the paper's for FP32; of FP16 it prints none: there they are the fastest
+/// of a grid (scenarios/paper/table_viii.yaml).
 struct GemmTiles {
   std::int64_t mg = 720;       // rows of X in GSM
   std::int64_t kg = 2048;      // columns of X in GSM
@@ -105,8 +105,8 @@ GemmPlan plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles, 
 /// absolute, as long as no FP16 sum overflows. Derived in gemm_error.cpp.
 struct GemmErrorBound {
   double relative = 0, absolute = 0;
-  /// For operands that are independent of each other with mean 0: the root mean square of the error over that of X W, at
-  /// most, where there are hundreds of elements.
+  /// For operands that are independent of each other with mean 0: the root mean square of the error over that of X W,
+  /// at most, where there are hundreds of elements.
   double rms = 0;
 };
 /// What `products` products summed in FP16, `sums` FP32 sums and `roundings` of Y to FP16 make of GemmErrorBound::rms.
