@@ -62,6 +62,9 @@ struct DependenceOptions {
   bool loop = false;         // the block follows itself
   bool independent = false;  // accesses through different registers never overlap
   int untied = 0;            // so many instructions at the end take no part: a loop's own counter and branch
+  /// Of hand packets, by instruction: those with equal numbers, one behind the other, issued together, so that all
+  /// their addresses are those in front of them. Empty: one after the other.
+  std::span<const int> packets = {};
 };
 DependenceGraph find_dependences(std::span<const Instruction> block, const Pipeline& pipeline,
                                  const DependenceOptions& options);

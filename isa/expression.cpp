@@ -8,7 +8,7 @@
 namespace mtsim::isa {
 namespace {
 
-// Unsigned arithmetic throughout, so that wrapping around is defined; division and right shift are signed.
+// Unsigned arithmetic, so that two's complement is defined; division and right shift are signed.
 class Evaluator {
  public:
   Evaluator(TokenSpan tokens, int end_column, const Equates& equates)
@@ -60,9 +60,7 @@ class Evaluator {
     if (is_comparison(op)) {
       return compare(op, static_cast<std::int64_t>(a), static_cast<std::int64_t>(b)) ? 1 : 0;
     }
-    if (op.is("+")) return a + b;
-    if (op.is("-")) return a - b;
-    if (op.is("*")) return a * b;
+    if (op.is("+") || op.is("-") || op.is("*")) return calculate(op, a, b);
     if (op.is("<<") || op.is(">>")) {
       if (b > 63) throw SyntaxError(op.column, "shift distance outside 0..63 in an immediate", "", "immediate-range");
       return op.is("<<") ? a << b : static_cast<std::uint64_t>(static_cast<std::int64_t>(a) >> b);
@@ -72,6 +70,29 @@ class Evaluator {
     if (divisor == -1) return op.is("/") ? 0 - a : 0;  // the one quotient that overflows
     const auto dividend = static_cast<std::int64_t>(a);
     return static_cast<std::uint64_t>(op.is("/") ? dividend / divisor : dividend % divisor);
+  }
+
+  // Immediates are 64 bits of either kind: a result that is neither a signed nor an unsigned number has lost digits.
+  static std::uint64_t calculate(const Token& op, std::uint64_t a, std::uint64_t b) {
+    const auto signed_a = static_cast<std::int64_t>(a), signed_b = static_cast<std::int64_t>(b);
+    std::uint64_t result = 0;
+    std::int64_t signed_result = 0;
+    bool overflows = false, signed_overflows = false;
+    if (op.is("+")) {
+      overflows = __builtin_add_overflow(a, b, &result);
+      signed_overflows = __builtin_add_overflow(signed_a, signed_b, &signed_result);
+    } else if (op.is("-")) {
+      overflows = __builtin_sub_overflow(a, b, &result);
+      signed_overflows = __builtin_sub_overflow(signed_a, signed_b, &signed_result);
+    } else {
+      overflows = __builtin_mul_overflow(a, b, &result);
+      signed_overflows = __builtin_mul_overflow(signed_a, signed_b, &signed_result);
+    }
+    if (overflows && signed_overflows) {
+      throw SyntaxError(op.column, fmt::format("the '{}' of an immediate does not fit 64 bits", op.text), "",
+                        "immediate-range");
+    }
+    return result;
   }
 
   std::uint64_t unary() {

@@ -329,8 +329,13 @@ class Recovery {
   // The packets' own order of loads and stores, where nothing shows that two never meet.
   void connect_memory() {
     std::vector<Instruction> as_written;
-    for (const Issue& one : m_issues) as_written.push_back(one.instruction);
-    add_memory_dependences(as_written, {true, m_independent, 0}, m_out.graph);
+    std::vector<int> packets;
+    for (const Issue& one : m_issues) {
+      as_written.push_back(one.instruction);
+      const bool accesses = memory_operand(one.instruction) != nullptr;
+      packets.push_back(accesses ? one.cycle : -static_cast<int>(packets.size()) - 1);  // an address lands by itself
+    }
+    add_memory_dependences(as_written, {true, m_independent, 0, packets}, m_out.graph);
   }
 
   void finish() {

@@ -98,11 +98,15 @@ void LinearReader::trip(std::int64_t minimum, int column) {
   if (m_code.blocks.empty() || !m_code.blocks.back().empty() || m_code.blocks.back().labels.empty()) {
     throw SyntaxError(column, ".trip stands directly behind the label of a loop", "write loop: .trip 4", "trip");
   }
+  if (m_trip_block == m_code.blocks.size()) {
+    throw SyntaxError(column, "the loop has a .trip already", "keep one", "trip");
+  }
   if (minimum < 1 || minimum > k_largest) {
     throw SyntaxError(column, fmt::format(".trip {}: at least 1 and at most {}", minimum, k_largest),
                       "write .trip MINIMUM", "trip");
   }
   m_code.blocks.back().trip_minimum = static_cast<int>(minimum);
+  m_trip_block = m_code.blocks.size();
 }
 
 void LinearReader::add(Instruction instruction, int column) {

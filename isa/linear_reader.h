@@ -50,6 +50,7 @@ class LinearReader {
   Register final_register(Register reg);
 
   LinearCode m_code;
+  std::size_t m_trip_block = 0;  // the last block with a .trip, counted from 1
   std::vector<std::string> m_lines;
   std::map<std::string, Register, std::less<>> m_names;
   std::map<Register, std::string> m_spelled;

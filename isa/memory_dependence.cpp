@@ -34,7 +34,12 @@ class Finder {
       : m_block(block), m_options(options), m_graph(graph) {}
 
   void run() {
-    for (std::size_t i = 0; i < m_block.size(); ++i) follow(static_cast<int>(i), m_block[i]);
+    for (std::size_t i = 0; i < m_block.size(); ++i) {
+      const auto& packets = m_options.packets;
+      if (i == 0 || packets.empty() || packets[i] != packets[i - 1]) end_packet();
+      follow(static_cast<int>(i), m_block[i]);
+    }
+    end_packet();
     const std::size_t count = m_accesses.size();
     std::vector<BitSet> before(count, BitSet(count));  // accesses already ordered in front of each
     for (std::size_t b = 0; b < count; ++b) {
@@ -66,22 +71,24 @@ class Finder {
   }
   Symbol fresh() { return {m_roots++, 0}; }
 
+  void end_packet() {
+    for (const auto& [reg, value] : m_post_modified) value_of(reg) = value;
+    m_post_modified.clear();
+  }
+
   void follow(int i, const Instruction& instruction) {
     const MemoryOperand* memory = memory_operand(instruction);
     const Row& row = *instruction.row;
     if (memory != nullptr) {
-      Symbol& base = value_of(memory->base);
+      const Symbol base = value_of(memory->base);
       Access access{i, is_load(row.format), (row.units & units::VLDST) != 0, memory->base, base, 0, 0, {}};
       access.first = row.first_byte;
       access.last = row.last_byte;
       const bool down = memory->mode == AddressMode::minus || memory->mode == AddressMode::post_decrement;
       const std::int64_t step = (down ? -1 : 1) * memory->index * index_unit(row);
       if (memory->post_modifies()) {
-        if (memory->offset || instruction.predicate) {
-          base = fresh();
-        } else {
-          base.bytes += step;
-        }
+        const bool known = !memory->offset && !instruction.predicate;
+        m_post_modified[memory->base] = known ? Symbol{base.root, base.bytes + step} : fresh();
       } else if (memory->offset) {
         access.offset = memory->offset;
         if (down) access.address = fresh();
@@ -164,8 +171,9 @@ class Finder {
   DependenceGraph& m_graph;
   std::vector<Access> m_accesses;
   std::map<Register, Symbol> m_values;
-  std::map<int, Register> m_initial;  // roots that are a register's value at the start of the block
-  std::set<Register> m_written;       // by anything but post-modify
+  std::map<Register, Symbol> m_post_modified;  // by the packet that issues
+  std::map<int, Register> m_initial;           // roots that are a register's value at the start of the block
+  std::set<Register> m_written;                // by anything but post-modify
   int m_roots = 0;
 };
 

@@ -150,6 +150,17 @@ class Doctor {
   }
 
  private:
+  /// What the hand packets mean is not defined where the check finds an error in them.
+  void refuse_errors(const HandLoop& loop) const {
+    const Place& first = m_out.program.packets[index(loop.first)].instructions.front().place;
+    const Place& last = m_out.program.packets[index(loop.last)].instructions.front().place;
+    for (const Diagnostic& diagnostic : check(m_out.program, m_out.program.scheduled_for)) {
+      if (diagnostic.severity != Severity::error) continue;
+      if (diagnostic.place.line < first.line || diagnostic.place.line > last.line) continue;
+      throw CannotReplace("the check of the hand packets says: " + diagnostic.str());
+    }
+  }
+
   void look_at(const HandLoop& loop) {
     RescheduledLoop& found = m_out.loops.emplace_back();
     LoopReport& report = found.report;
@@ -157,6 +168,7 @@ class Doctor {
     report.label = loop.label;
     report.place = m_out.program.packets[index(loop.first)].instructions.front().place;
     try {
+      refuse_errors(loop);
       RecoveredLoop recovered = recover_loop(m_out.program, loop, m_machine, m_options.independent);
       report.simple_cycles = loop.interval;
       std::map<Register, std::string> copy_names;

@@ -46,8 +46,8 @@ CLI::Validator whole_number(std::int64_t low) {
 void protect_from_json(const CommonOptions& common, const std::vector<std::string>& inputs) {
   if (common.json.empty() || common.json == "-") return;
   for (const std::string& input : inputs) {
-    if (same_file(common.json, input))
-      throw UsageError(fmt::format("--json {}: would overwrite the input '{}'; name another file", common.json, input));
+    if (!input.empty() && same_file(common.json, input))
+      throw UsageError(fmt::format("--json {}: would overwrite '{}'; name another file", common.json, input));
   }
 }
 

@@ -39,6 +39,7 @@ int run(const Options& options, const CommonOptions& common) {
                           : request.options.verify ? sim::Depth::functional
                                                    : sim::Depth::timing;
   OperatorRunner runner(load_machine(common));
+  protect_from_json(common, {options.watch.trace, options.watch.dram_trace, options.watch.suppress});
   Watch watch(options.watch, runner.machine().config());
   runner.set_watch(watch);
   OperatorOutcome outcome;

@@ -42,6 +42,7 @@ sim::Machine apply_sets(Scenario& scenario, const CommonOptions& common) {
 int run(const std::string& path, const WatchOptions& options, const CommonOptions& common) {
   Scenario scenario = load_scenario(path);
   OperatorRunner runner(apply_sets(scenario, common));
+  protect_from_json(common, {options.suppress});
   Watch watch(options, runner.machine().config());
   runner.set_watch(watch);
   ScenarioResult result;

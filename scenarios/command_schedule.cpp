@@ -102,7 +102,10 @@ int run(const Options& options, const CommonOptions& common) {
   if ((!options.output.empty() || options.independent) && !options.reschedule) {
     throw UsageError("schedule: -o and --independent go with --reschedule");
   }
-  if (options.output == options.file) throw UsageError("schedule: -o would overwrite " + options.file);
+  if (!options.output.empty() && same_file(options.output, options.file)) {
+    throw UsageError("schedule: -o would overwrite " + options.file);
+  }
+  if (!options.output.empty()) protect_from_json(common, {options.output});
   const sim::Machine machine = load_machine(common);
   protect_from_json(common, {options.file});
   const isa::Pipeline& pipeline = machine.config().pipeline;

@@ -195,11 +195,11 @@ class GemmOperator : public Operator {
                               kernels::parse_gemm_tiles(spec.tile, spec.dtype, choice), choice, machine);
   }
 
- private:
   struct Sizes {
     double m, n, k;
   };
-  Sizes sizes(const Shape& shape) const {
+  /// As gemm_shape, of shapes that nothing has checked yet.
+  virtual Sizes sizes(const Shape& shape) const {
     const auto [m, n, k] = gemm_shape(shape);
     return {static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)};
   }
@@ -286,6 +286,10 @@ class LinearRope final : public GemmOperator {
 
  private:
   kernels::GemmShape gemm_shape(const Shape& shape) const override { return {shape[0], shape[2] * shape[3], shape[1]}; }
+  Sizes sizes(const Shape& shape) const override {
+    return {static_cast<double>(shape[0]), static_cast<double>(shape[2]) * static_cast<double>(shape[3]),
+            static_cast<double>(shape[1])};
+  }
 };
 
 }  // namespace

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <functional>
+#include <string_view>
 
 #include "isa/instruction_table.h"
 #include "isa/schedule_view.h"
@@ -156,10 +158,21 @@ std::vector<RegressResult> run_regress_file(const RegressFile& file) {
   return results;
 }
 
+/// A case's name as a YAML key that is read back as it was: in quotes unless it is plainly a text.
+static std::string yaml_key(const std::string& name) {
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view(" _.,()+-/=*").find(c) != std::string_view::npos;
+  };
+  const bool plain = !name.empty() && std::isalnum(static_cast<unsigned char>(name.front())) != 0 &&
+                     name.back() != ' ' && std::all_of(name.begin(), name.end(), is_plain);
+  return plain ? name : Json(name).dump();
+}
+
 std::string golden_text(const std::vector<RegressResult>& results) {
   std::string text = "# SPDX-License-Identifier: Apache-2.0\n# Written by `mtsim regress --update`; review the diff.\n";
   for (const RegressResult& result : results) {
-    text += fmt::format("{}:\n", result.name);
+    text += fmt::format("{}:\n", yaml_key(result.name));
     for (const auto& [measure, value] : result.measures) text += fmt::format("  {}: {}\n", measure, value);
   }
   return text;

@@ -125,7 +125,13 @@ RegressCase read_case(const YamlNode& node) {
 
 void read_golden(const std::string& path, bool updating, RegressFile& file) {
   if (!fs::exists(path)) return;
-  const auto document = sim::YamlDocument::load(path);
+  const auto document = [&] {
+    try {
+      return sim::YamlDocument::load(path);
+    } catch (const sim::ConfigError& error) {
+      throw UsageError(fmt::format("{}; delete it and write it anew with --update", error.what()));
+    }
+  }();
   const YamlNode root = document.root();
   for (const std::string& key : root.keys()) {
     file.golden[key] = read_numbers(*root.find(key));
@@ -177,6 +183,7 @@ RegressFile load_regress_file(const std::string& path, bool updating) {
     machine.complain(error.what());
   }
   const YamlNode cases = root.require("cases");
+  if (cases.size() == 0) cases.complain("no case", "one '- name: ...' entry per case");
   for (std::size_t i = 0; i < cases.size(); ++i) {
     file.cases.push_back(read_case(cases.at(i)));
     const std::string& name = file.cases.back().name;

@@ -8,6 +8,7 @@
 
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
+#include "scenarios/files.h"
 
 namespace mtsim::scenarios {
 
@@ -57,6 +58,10 @@ Watch::Watch(const WatchOptions& options, const sim::MachineConfig& machine) {
   const sim::TraceWindow window = options.trace_window.empty()
                                       ? sim::TraceWindow{}
                                       : sim::parse_trace_window(options.trace_window, machine.cycles_per_us());
+  if (!options.trace.empty() && !options.dram_trace.empty() && same_file(options.trace, options.dram_trace)) {
+    throw UsageError(
+        fmt::format("--dram-trace {}: would overwrite the --trace; name another file", options.dram_trace));
+  }
   if (!options.trace.empty()) m_observers.add(m_trace.emplace(options.trace, window, machine.cycles_per_us()));
   if (!options.dram_trace.empty()) m_observers.add(m_dram.emplace(options.dram_trace));
 }

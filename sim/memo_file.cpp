@@ -145,7 +145,25 @@ void MemoFile::save() noexcept {
   m_added.clear();
 }
 
+/// Whatever else lies there is somebody else's.
+void MemoFile::require_ours() const {
+  std::error_code error;
+  const fs::file_status status = fs::status(m_path, error);
+  if (!fs::exists(status)) return;
+  if (!fs::is_regular_file(status)) throw std::runtime_error("not a file");
+  std::ifstream stream(m_path, std::ios::binary);
+  constexpr std::string_view k_start = "{\"checksum\":";  // keys are sorted
+  std::string start(k_start.size(), '\0');
+  stream.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<std::size_t>(stream.gcount()));
+  const bool lost = start.find_first_not_of('\0') == std::string::npos;  // what a crash of the host may leave
+  if (!lost && start != k_start.substr(0, start.size())) {
+    throw std::runtime_error("no memo of mtsim: it stays as it is");
+  }
+}
+
 void MemoFile::write(const Profiles& profiles) const {
+  require_ours();
   json table = json::object();
   for (const auto& [key, profile] : profiles) table[key] = to_json(profile);
   const json file = {{"format", k_format},

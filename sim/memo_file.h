@@ -50,6 +50,7 @@ class MemoFile {
   enum class OnDamage : std::uint8_t { warn, be_silent };
   Profiles read(OnDamage on_damage) const;
   void write(const Profiles& profiles) const;
+  void require_ours() const;
 
   std::string m_path;
   bool m_is_read = false;

@@ -50,8 +50,8 @@ Suppressions Suppressions::load(const std::string& path) {
   const YamlDocument document = YamlDocument::load(path);
   const YamlNode list = document.root().require("suppressions");
   Suppressions result;
-  if (!list.is_null() && !list.is_sequence()) list.complain("not a list", "one '- kind: ...' entry per finding");
-  for (std::size_t i = 0; list.is_sequence() && i < list.size(); ++i) {
+  if (!list.is_sequence()) list.complain("not a list", "one '- kind: ...' entry per finding");
+  for (std::size_t i = 0; i < list.size(); ++i) {
     const YamlNode node = list.at(i);
     Entry entry;
     entry.place = node.place();

@@ -46,17 +46,6 @@ std::string quoted(std::string_view text) {
   return out + '"';
 }
 
-std::ofstream open_for_writing(const std::string& path) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if (!file) throw ConfigError(fmt::format("{}: cannot be written", path));
-  return file;
-}
-
-void close_written(std::ofstream& file, const std::string& path) {
-  file.close();
-  if (!file) throw ConfigError(fmt::format("{}: could not be written in full; is the disk full?", path));
-}
-
 /// "VMAC1 VMAC2 SLDST": the slots a packet fills.
 std::string units_text(const isa::Packet& packet) {
   if (packet.is_idle()) return "idle";
@@ -101,10 +90,7 @@ TraceWindow parse_trace_window(const std::string& text, double cycles_per_us) {
 // --- the trace
 
 TraceWriter::TraceWriter(const std::string& path, TraceWindow window, double cycles_per_us)
-    : m_path(path),
-      m_file(open_for_writing(path)),
-      m_window(window),
-      m_packets(window.to - window.from <= k_packet_window) {
+    : m_file(path), m_window(window), m_packets(window.to - window.from <= k_packet_window) {
   m_buffer = fmt::format(
       "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"time\":\"1 ns of the trace is 1 cycle\",\"cycles_per_us\":{}}},"
       "\"traceEvents\":[",
@@ -121,14 +107,14 @@ void TraceWriter::note(const std::string& text) {
 
 void TraceWriter::finish() {
   m_buffer += "\n]}\n";
-  m_file.write(m_buffer.data(), static_cast<std::streamsize>(m_buffer.size()));
+  m_file.stream().write(m_buffer.data(), static_cast<std::streamsize>(m_buffer.size()));
   m_buffer.clear();
-  close_written(m_file, m_path);
+  m_file.commit();
 }
 
 void TraceWriter::begin_event() {
   if (m_buffer.size() > k_buffer_bytes) {
-    m_file.write(m_buffer.data(), static_cast<std::streamsize>(m_buffer.size()));
+    m_file.stream().write(m_buffer.data(), static_cast<std::streamsize>(m_buffer.size()));
     m_buffer.clear();
   }
   m_buffer += m_first ? "\n" : ",\n";
@@ -317,18 +303,19 @@ void TraceWriter::count(int process, Counter& counter, std::int64_t cycle, doubl
 
 // --- the DDR's requests
 
-DramTraceWriter::DramTraceWriter(const std::string& path) : m_path(path), m_file(open_for_writing(path)) {
-  m_file << "cycle,core,channel,kind,address,rows,row_bytes,pitch_bytes\n";
+DramTraceWriter::DramTraceWriter(const std::string& path) : m_file(path) {
+  m_file.stream() << "cycle,core,channel,kind,address,rows,row_bytes,pitch_bytes\n";
 }
 
 void DramTraceWriter::end(std::int64_t cycles) { m_shift += cycles; }
 
 void DramTraceWriter::dram_request(std::int64_t cycle, int core, int channel, const MemoryModel::Request& request) {
-  m_file << fmt::format("{},{},{},{},{:#x},{},{},{}\n", cycle + m_shift, core, channel, request.is_write ? 'W' : 'R',
-                        request.start, request.rows, request.row_bytes, request.pitch_bytes);
+  m_file.stream() << fmt::format("{},{},{},{},{:#x},{},{},{}\n", cycle + m_shift, core, channel,
+                                 request.is_write ? 'W' : 'R', request.start, request.rows, request.row_bytes,
+                                 request.pitch_bytes);
 }
 
-void DramTraceWriter::finish() { close_written(m_file, m_path); }
+void DramTraceWriter::finish() { m_file.commit(); }
 
 // --- several
 

@@ -7,13 +7,13 @@
 
 #include <bitset>
 #include <cstdint>
-#include <fstream>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "sim/observer.h"
+#include "sim/output_file.h"
 
 namespace mtsim::sim {
 
@@ -34,7 +34,7 @@ class TraceWriter : public Observer {
   static constexpr std::int64_t k_packet_window = 20'000;
   static constexpr std::int64_t k_max_packets = 200'000;
 
-  /// Throws ConfigError when the file cannot be written.
+  /// The file appears with finish(). Throws ConfigError when it cannot be written.
   TraceWriter(const std::string& path, TraceWindow window, double cycles_per_us);
   ~TraceWriter() override;
 
@@ -47,7 +47,7 @@ class TraceWriter : public Observer {
   void moved(int core, int channel, std::int64_t cycle) override;
   void rates(std::int64_t cycle, const Fabric::Shares& shares) override;
 
-  /// Closes the file. Throws ConfigError when something could not be written.
+  /// Throws ConfigError when something could not be written.
   void finish();
   /// What is not in the trace, and why.
   const std::vector<std::string>& notes() const { return m_notes; }
@@ -69,8 +69,7 @@ class TraceWriter : public Observer {
   void packets(int core, const Kernel& kernel, std::span<const Argument> arguments, std::int64_t from);
   void note(const std::string& text);
 
-  std::string m_path;
-  std::ofstream m_file;
+  OutputFile m_file;
   std::string m_buffer;  // of the file
   bool m_first = true;
   TraceWindow m_window;
@@ -91,7 +90,7 @@ class TraceWriter : public Observer {
 /// Writes what reaches the DDR, one line a transfer: cycle,core,channel,R or W,address,rows,row_bytes,pitch_bytes.
 class DramTraceWriter : public Observer {
  public:
-  /// Throws ConfigError when the file cannot be written.
+  /// As TraceWriter.
   explicit DramTraceWriter(const std::string& path);
   void end(std::int64_t cycles) override;
   void dram_request(std::int64_t cycle, int core, int channel, const MemoryModel::Request& request) override;
@@ -99,8 +98,7 @@ class DramTraceWriter : public Observer {
   void finish();
 
  private:
-  std::string m_path;
-  std::ofstream m_file;
+  OutputFile m_file;
   std::int64_t m_shift = 0;  // cycles of the launches before
 };
 

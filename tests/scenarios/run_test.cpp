@@ -221,7 +221,8 @@ TEST_CASE("fit refuses what must stay a prediction", "[run][fit]") {
     std::string parameters, message;
   };
   for (const auto& [parameters, message] :
-       std::vector<Case>{{"cluster.launch_us", "only ddr.bandwidth_gb_s and dma.broadcast_rendezvous_us and ddr.row_cost_ns are fitted"},
+       std::vector<Case>{{"cluster.launch_us",
+                          "only ddr.bandwidth_gb_s and dma.broadcast_rendezvous_us and ddr.row_cost_ns are fitted"},
                          {"ddr.bandwith_gb_s", "did you mean 'ddr.bandwidth_gb_s'?"},
                          {"ddr.bandwidth_gb_s,ddr.bandwidth_gb_s", "given twice"},
                          {"ddr.bandwidth_gb_s,", "empty word"}}) {

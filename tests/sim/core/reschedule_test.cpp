@@ -122,6 +122,18 @@ TEST_CASE("the published GEMM micro-kernel: its loop cannot be shorter, and a ne
   }
 }
 
+TEST_CASE("a packet's addresses are those in front of its post-modifies", "[core][reschedule]") {
+  // y[i] = x[i]; x[i] = 1: the load moves AR0 in the packet in which the store still uses it.
+  const isa::Program hand = isa::assemble(
+      "SMVAGA.M1 R10, AR0 | SMVAGA.M2 R12, AR1\nVMOVI.M1 0x3f8000003f800000, VR9 | SADD.M1 0, R16, R1\nSNOP 3\n"
+      "loop: VLDW *AR0++[16], VR0 | VSTW VR9, *AR0\nSSUB.M1 1, R1, R1\nSNOP 7\nVSTW VR0, *AR1++[16]\n"
+      "[R1] SBR loop\nSNOP 6\nSBR R63\nSNOP 6\n",
+      "take.s");
+  const isa::Rescheduled result = isa::reschedule(hand, {});
+  const std::vector<std::pair<int, std::uint64_t>> registers{{10, 0}, {12, 0x4000}, {16, 5}};
+  CHECK((am_after(result.program, registers) == am_after(hand, registers)));
+}
+
 TEST_CASE("the doctor says why a loop stays", "[core][reschedule]") {
   const auto verdict = [](const std::string& text) {
     const isa::Rescheduled result = isa::reschedule(isa::assemble(text, "k.s"), {});

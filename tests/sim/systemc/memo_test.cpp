@@ -129,12 +129,21 @@ TEST_CASE("a damaged file is survived and replaced", "[memo]") {
   const std::string good = contents(folder.memo());
   std::string flipped = good;
   flipped.replace(flipped.find("1234"), 4, "1235");
-  const std::string damaged = GENERATE_COPY(good.substr(0, good.size() / 2), flipped, std::string(), std::string("[]"),
-                                            std::string("{\"format\": 1}"), std::string(4096, '\0'));
+  const std::string damaged =
+      GENERATE_COPY(good.substr(0, good.size() / 2), flipped, std::string(), std::string(4096, '\0'));
   put(folder.memo(), damaged);
   CHECK(profile_with(folder.memo(), k_copy_kernel, k_five).result.cycles == copy_cycles(5));
   CHECK(contents(folder.memo()).size() > good.size() / 2);
+  CHECK(contents(folder.memo()) != damaged);
   CHECK(profile_with(folder.memo(), k_copy_kernel, k_five).result.cycles == copy_cycles(5));
+}
+
+TEST_CASE("a file that is no memo stays as it is", "[memo]") {
+  const Folder folder;
+  const std::string other = GENERATE("[]", "{\"format\": 1}", "precious\n");
+  put(folder.memo(), other);
+  CHECK(profile_with(folder.memo(), k_copy_kernel, k_five).result.cycles == copy_cycles(5));
+  CHECK(contents(folder.memo()) == other);
 }
 
 TEST_CASE("a file of another instruction table or format is not used", "[memo]") {
