@@ -141,6 +141,7 @@ TEST_CASE("a damaged file is survived and replaced", "[memo]") {
 TEST_CASE("a file that is no memo stays as it is", "[memo]") {
   const Folder folder;
   const std::string other = GENERATE("[]", "{\"format\": 1}", "precious\n");
+  plant(folder.memo(), k_five, 1234);
   put(folder.memo(), other);
   CHECK(profile_with(folder.memo(), k_copy_kernel, k_five).result.cycles == copy_cycles(5));
   CHECK(contents(folder.memo()) == other);
