@@ -367,9 +367,8 @@ GemmTiles parse_gemm_tiles(const std::string& text, DType dtype, const GemmChoic
 GemmPlan plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles, const GemmChoice& choice,
                    const sim::MachineConfig& machine) {
   const bool by_rows = choice.weights == GemmWeights::out_in;
-  if ((dtype == DType::f32 || by_rows) && choice.sums != GemmSums::promoted) {
-    throw KernelError(fmt::format(
-        "{}: where FP16 sums are kept is a choice of FP16 with W as [k, n]; here all are FP32", text(shape)));
+  if ((dtype == DType::f32 || by_rows) && choice.sums == GemmSums::f16) {
+    throw KernelError(fmt::format("{}: FP16 sums need FP16 operands with W as [k, n]; here all are FP32", text(shape)));
   }
   const GemmSums sums = dtype == DType::f32 || by_rows ? GemmSums::f32 : choice.sums;
   const GemmPlan plan{.shape = shape,
