@@ -39,8 +39,8 @@ void parse_tiles(const std::string& text, std::span<const TileKey> keys) {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error != std::errc{} || end != digits.data() + digits.size() || value < 1 || value > INT32_MAX) {
-      throw KernelError(fmt::format("tile '{}': {}='{}' must be a positive number, e.g. {}={}", text, name, digits,
-                                    name, std::max<std::int64_t>(*key->value, 1)));
+      throw KernelError(fmt::format("tile '{}': {}='{}' must be a positive number below 2^31, e.g. {}={}", text, name,
+                                    digits, name, std::max<std::int64_t>(*key->value, 1)));
     }
     *key->value = value;
   }

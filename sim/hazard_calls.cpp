@@ -15,8 +15,7 @@ void HazardMonitor::called(const VerbCall& call, const CallFootprint& footprint,
     const Pointer pointer = arguments[i].pointer;  // in this core's SM or AM
     const auto offset = static_cast<std::uint32_t>(pointer.offset);
     const auto space = static_cast<std::size_t>(pointer.space);
-    const std::size_t slot =
-        (reinterpret_cast<std::uintptr_t>(&touched) / sizeof(PointerFootprint) + offset / 64) % k_checked;
+    const std::size_t slot = (7 * footprint.number + i + offset / 64) % k_checked;
     Checked& checked = core.checked[slot];
     const bool is_known = checked.footprint == &touched && checked.offset == offset;
     const int memory = 2 * call.core + (pointer.space == Space::am ? 1 : 0);

@@ -199,6 +199,7 @@ const CallFootprint* KernelMemo::find_footprint(KernelRecord& record, std::span<
     const CallTrace call = trace(*record.program, arguments, options);
     if (call.profile.result.status == RunStatus::done) {
       known = std::make_unique<CallFootprint>(*record.program, record.entry, std::move(counts), call);
+      known->number = m_footprints++;
     }
   }
   if (!known) {

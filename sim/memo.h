@@ -32,6 +32,7 @@ class CallFootprint {
   std::vector<std::uint64_t> arguments;    // 0 but for counts
   std::vector<PointerFootprint> pointers;  // one per .param
   std::vector<std::size_t> touched;        // of pointers: those that are not empty
+  std::size_t number = 0;                  // in the order in which the memo worked them out
 
   /// propagate(), worked out once per input.
   using Ranges = std::vector<std::vector<ByteRange>>;
@@ -100,6 +101,7 @@ class KernelMemo {
   std::vector<std::unique_ptr<KernelRecord>> m_records;
   KernelRecord* m_last = nullptr;  // cores mostly call the kernel another core just called
   KernelProfile m_fresh;
+  std::size_t m_footprints = 0;  // worked out so far
   MemoFile m_file;
 };
 

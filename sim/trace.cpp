@@ -106,6 +106,9 @@ void TraceWriter::note(const std::string& text) {
 }
 
 void TraceWriter::finish() {
+  if (m_window.from >= m_shift) {
+    note(fmt::format("trace: nothing in it; all ended at cycle {}, before the --trace-window begins", m_shift));
+  }
   m_buffer += "\n]}\n";
   m_file.stream().write(m_buffer.data(), static_cast<std::streamsize>(m_buffer.size()));
   m_buffer.clear();
