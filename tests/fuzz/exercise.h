@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every text that may be assembly is put through: a program or an IsaError, nothing else. A program survives
-// printing and assembling again, and checker, schedule view and timing proof get through it.
+// printing and assembling again, and checker, schedule view, doctor and timing proof get through it.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include "isa/assembler.h"
 #include "isa/checker.h"
 #include "isa/printer.h"
+#include "isa/reschedule.h"
 #include "isa/schedule_view.h"
 
 namespace mtsim::isa {
@@ -33,6 +34,7 @@ inline void exercise(const std::string& text) {
     const Program again = assemble(printed, "fuzz.s");
     require(equal(program, again));
     require(print(again) == printed);
+    require(assemble(print_packets(program), "fuzz.s").fingerprint() == program.fingerprint());
     for (const Diagnostic& diagnostic : check(program, program.scheduled_for)) require(!diagnostic.str().empty());
     Pipeline other;
     other.override(Mnemonic::VFMULAS32, 7);
@@ -43,6 +45,13 @@ inline void exercise(const std::string& text) {
     schedule_text(program, program.scheduled_for);
     for (const LoopSchedule& loop : loops(program, other)) {
       if (!loop.label.empty()) schedule_text(program, other, loop.label);
+    }
+    for (const LoopReport& report : program.linear_loops) require(!print(report).empty());
+    constexpr std::size_t k_most_rescheduled = 40;
+    if (program.packets.size() <= k_most_rescheduled) {
+      const Rescheduled result = reschedule(program, program.scheduled_for);
+      for (const RescheduledLoop& loop : result.loops) require(!print(loop).empty());
+      require(equal(assemble(print(result.program), "fuzz.s"), result.program));
     }
     std::string why;
     require(timing_is_static(program, &why) == why.empty());
