@@ -2,7 +2,6 @@
 #include "sim/memo_file.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +13,7 @@
 #include <string_view>
 
 #include "isa/hash.h"
+#include "sim/output_file.h"
 namespace mtsim::sim {
 namespace {
 
@@ -171,17 +171,9 @@ void MemoFile::write(const Profiles& profiles) const {
                      {"checksum", fnv(table.dump())},
                      {"profiles", std::move(table)}};
   if (const fs::path folder = fs::path(m_path).parent_path(); !folder.empty()) fs::create_directories(folder);
-  const std::string temporary = fmt::format("{}.{}.tmp", m_path, ::getpid());
-  std::ofstream stream(temporary, std::ios::binary);
-  stream << file.dump() << '\n';
-  stream.close();
-  std::error_code error;
-  if (stream) fs::rename(temporary, m_path, error);
-  if (!stream || error) {
-    const std::string why = error ? error.message() : "cannot be written";
-    fs::remove(temporary, error);
-    throw std::runtime_error(why);
-  }
+  OutputFile out(m_path);
+  out.stream() << file.dump() << '\n';
+  out.commit();
 }
 
 }  // namespace mtsim::sim
