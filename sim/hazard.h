@@ -113,17 +113,24 @@ class HazardMonitor {
     /// Of a broadcast: who has waited for it, and when. One of them suffices to know that the source was read.
     std::shared_ptr<std::vector<std::pair<int, std::uint32_t>>> received;
   };
-  /// A side of a transfer known to be complete, kept until the cores meet: small, there may be many.
+  /// A side of transfers known to be complete, kept until the cores meet: small, there may be many. Where a loop walks
+  /// through GSM or DDR in equal steps, its transfers are one Past.
   struct Past {
-    Block block;
+    Block block;  // of all: those of a run are rows, `step` bytes apart
     Clock start = nullptr;
     const char* verb = "";
     std::source_location where;
-    std::int64_t cycle = 0;
-    std::uint32_t iteration = 0;
+    std::int64_t cycle = 0;       // of the first
+    std::int64_t step = 0;        // of a run
+    std::uint32_t iteration = 0;  // of the first
+    std::uint32_t turns = 0;      // iterations from one transfer of a run to the next
+    std::uint32_t run = 1;        // transfers
     std::uint32_t done_at = 0;
     std::int16_t core = 0, channel = -1;
     bool write = false;
+
+    bool extend(const Past& next);
+    Past transfer(std::uint32_t index) const;
   };
   /// A side, of one or the other kind, from its first byte to its last.
   struct Span {
@@ -136,6 +143,7 @@ class HazardMonitor {
     std::int64_t column = 0, columns_end = 0;  // of its rows, counted from a multiple of the pitch
 
     const Block& block() const { return side != nullptr ? side->block : past->block; }
+    std::uint32_t transfers() const { return past != nullptr ? past->run : 1; }
   };
   /// By kernels: one parameter at one place, in one section of a core.
   struct Touched {
@@ -171,16 +179,16 @@ class HazardMonitor {
     std::uint_least32_t line = 0, column = 0;
     std::int64_t count = 0;
   };
-  static constexpr std::size_t k_checked = 64;  // few enough to stay in the host's caches
+  static constexpr unsigned k_checked_bits = 6;  // few enough to stay in the host's caches
   struct Core {
     std::uint32_t released = 0;
     std::array<std::uint32_t, k_spaces> version = {1, 1};  // of SM and AM: changes when Checked may no longer hold
     Clock clock = nullptr;
     std::uint32_t section = 0;                     // number of the present one, from 1
     std::array<std::vector<Busy>, k_spaces> busy;  // by space
-    std::array<Checked, k_checked> checked;
+    std::array<Checked, 1U << k_checked_bits> checked;
     std::vector<Transfer*> channels;
-    std::array<std::vector<Past>, 2> past;  // its own transfers in its SM and AM
+    std::array<std::vector<Past>, k_spaces> past;  // its own transfers, by space; in SM and AM those in its own
     std::vector<Counter> counters;
     std::vector<Touched> touched;  // since the last meeting
     std::vector<Section> sections;
@@ -227,11 +235,14 @@ class HazardMonitor {
   void new_section(Core& core);
   Clock keep(std::vector<std::uint32_t> clock) { return &m_clocks.emplace_back(std::move(clock)); }
   void meet();
+
+  // hazard_cores.cpp: between cores
   void settle();
   void retire(Core& core, Transfer& transfer);
   static Span span_of(const Block& block, const Side* side, const Past* past, int core, bool write);
   static void restore(const Past& past, int memory, Transfer& transfer);
   void compare_shared(std::size_t shared);
+  void compare_spans(const Span& a, const Span& b, int memory);
   void compare_foreign(int memory, const std::vector<const Side*>& foreign);
   void compare_pair(const Side& a, const Side& b);
   bool known_complete(const Side& side, Clock clock) const;
@@ -270,7 +281,6 @@ class HazardMonitor {
   int m_groups_waiting = 0;       // row_syn transfers whose group is not complete
   std::deque<std::vector<std::uint32_t>> m_clocks;
   std::vector<std::uint32_t> m_nothing_known;
-  std::array<std::deque<Past>, 2> m_past;           // in GSM and DDR
   std::array<std::vector<Span>, 2> m_shared;        // of settle(), GSM and DDR; kept for their storage
   std::array<std::vector<ByteRange>, 2> m_written;  // likewise
   std::vector<Cause> m_causes;

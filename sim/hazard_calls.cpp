@@ -15,7 +15,9 @@ void HazardMonitor::called(const VerbCall& call, const CallFootprint& footprint,
     const Pointer pointer = arguments[i].pointer;  // in this core's SM or AM
     const auto offset = static_cast<std::uint32_t>(pointer.offset);
     const auto space = static_cast<std::size_t>(pointer.space);
-    const std::size_t slot = (7 * footprint.number + i + offset / 64) % k_checked;
+    // Multiplicative hashing: buffers of a ring lie a power of two apart.
+    const std::uint32_t key = offset / 64 + 4096 * (7 * footprint.number + static_cast<std::uint32_t>(i));
+    const std::size_t slot = (key * 0x9E3779B1U) >> (32 - k_checked_bits);
     Checked& checked = core.checked[slot];
     const bool is_known = checked.footprint == &touched && checked.offset == offset;
     const int memory = 2 * call.core + (pointer.space == Space::am ? 1 : 0);

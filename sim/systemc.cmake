@@ -26,6 +26,7 @@ mtsim_library(sim
   fabric.cpp
   hazard.cpp
   hazard_calls.cpp
+  hazard_cores.cpp
   hazard_report.cpp
   hazard_values.cpp
   memo.cpp
