@@ -98,6 +98,10 @@ class GemmCase final : public MatrixCase {
     json["weights"] = name_of(k_weights, m_plan.weights);
     if (m_plan.dtype == DType::f16) json["sums"] = name_of(k_sums, m_plan.sums);
     if (m_plan.promotes()) json["tile"]["k_promote"] = tiles.k_promote;
+    if (m_plan.dataflow == GemmDataflow::large_m) {
+      json["tile"].update({{"m1", tiles.m1}, {"n1", tiles.n1}});
+      json["buffers"] = {{"x", tiles.x_buffers}, {"w", tiles.w_buffers}, {"y", m_plan.y_buffers + m_plan.y_transfers}};
+    }
     json["memory"] = {{"m2", m_plan.m2},
                       {"sm_bytes", m_plan.sm_bytes},
                       {"am_bytes", m_plan.am_bytes},
@@ -106,9 +110,10 @@ class GemmCase final : public MatrixCase {
   }
   std::string plan_text() const override {
     const auto& tiles = m_plan.tiles;
-    return fmt::format("{}  tile mg={} kg={} k2={} n2={}{}{}", name_of(k_dataflows, m_plan.dataflow), tiles.mg,
+    return fmt::format("{}  tile mg={} kg={} k2={} n2={}{}{}{}", name_of(k_dataflows, m_plan.dataflow), tiles.mg,
                        tiles.kg, tiles.k2, tiles.n2,
                        m_plan.promotes() ? fmt::format(" k_promote={}", tiles.k_promote) : "",
+                       m_plan.has_hand_tile() ? "" : fmt::format(" m1={} n1={}", tiles.m1, tiles.n1),
                        m_plan.weights == GemmWeights::out_in ? "  W as [n, k]" : "");
   }
 
@@ -211,7 +216,8 @@ std::vector<VariantGroup> variants(VariantGroup first, VariantGroup last) {
       std::move(first), {{"automatic", "large_m", "small_m"}}, {{"promoted", "f16_sums", "f32_sums"}}, std::move(last)};
 }
 constexpr std::string_view k_gemm_tiles =
-    "Block sizes, e.g. mg=720,kg=2048,k2=128,n2=256 and of FP16 k_promote=128 (FP32: the paper's by default)";
+    "Block sizes, e.g. mg=720,kg=2048,k2=128,n2=256 and of FP16 k_promote=128 (FP32: the paper's by default); large_m "
+    "has m1, n1, x_buffers, w_buffers, y_buffers and y_tiles too";
 
 class Gemm final : public GemmOperator {
  public:

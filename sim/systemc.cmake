@@ -44,3 +44,4 @@ mtsim_library(sim
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 target_link_libraries(mtsim_sim PUBLIC mtsim::core mtsim::config mtsim::systemc PRIVATE fmt::fmt nlohmann_json::nlohmann_json)
+mtsim_precompile(mtsim_sim <systemc>)

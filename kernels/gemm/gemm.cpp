@@ -57,7 +57,7 @@ void CoreProgram::zero_x_pad(sim::Pointer x, std::int64_t pitch, std::int64_t ro
   if (k * m_bytes == end) return;
   for (std::int64_t at = k * m_bytes / word * word; at < end; at += word) {
     m_dsp.loop_iteration();
-    m_dsp.call(m_kernels.zero_x_pad, {x + at, round_up(rows, m_format.m1), pitch});
+    m_dsp.call(m_kernels.zero_x_pad, {x + at, round_up(rows, m_row_unit), pitch});
   }
 }
 

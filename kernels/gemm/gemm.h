@@ -2,6 +2,7 @@
 // Y[M,N] = X[M,K] * W[K,N] on one cluster (paper III-B2, Figs. 5 and 7; block sizes under eq. (8)), FP32 or FP16.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -59,11 +60,16 @@ struct GemmTiles {
   std::int64_t n2 = 256;       // columns of W2 and Y2 in AM
   std::int64_t k_promote = 0;  // FP16: products summed in FP16 before the sum is added in FP32; FP32 has no use for it
 
+  // The large-M dataflow only.
+  std::int64_t m1 = 6, n1 = 128;              // what a microkernel computes at a time; gemm_tile.h has which there are
+  std::int64_t x_buffers = 2, w_buffers = 2;  // X2 in SM, W2 in AM; with one a step's transfers start when it ends
+  std::int64_t y_buffers = 0;                 // tiles of Y2 in AM where Y2 moves; 0: three, or all where they fit
+  std::int64_t y_tiles = 0;                   // parts a Y2 moves in, one a k-step; 0: one in each (Fig. 7), 1: Fig. 6
+
   static GemmTiles of(DType dtype, const GemmChoice& choice = {});
 };
 
-// M1 x N1, what the microkernel written by hand computes at a time; gemm_tile.s has other sizes for what is left of M
-// and N.
+// M1 x N1 of the microkernel written by hand; gemm_tile.s has all other sizes.
 inline constexpr std::int64_t k_gemm_m1 = 6;
 constexpr std::int64_t gemm_n1(DType dtype) { return dtype == DType::f32 ? 128 : 256; }
 
@@ -76,8 +82,10 @@ struct GemmPlan {  // what a call will do: resolved dataflow and tiles, and the 
   GemmWeights weights = GemmWeights::in_out;
   GemmTiles tiles;
   GemmEpilogue epilogue = {};
-  std::int64_t m2 = 0;           // rows of one core in SM/AM
-  std::int64_t y_buffers = 0;    // tiles of Y2 in AM that hold sums
+  std::int64_t m2 = 0;                         // rows of one core in SM/AM
+  std::int64_t x_rows = 0;                     // of X2 in SM, pads included (large_m)
+  std::int64_t sum_rows = 0, sum_columns = 0;  // of Y2 in AM likewise
+  std::int64_t y_buffers = 0;                  // tiles of Y2 in AM that hold sums
   std::int64_t y_transfers = 0;  // tiles of Y2 in AM that hold FP16 on its way from or to DDR; none: the sums move
   bool y_stays = false;          // all Y2 of a block of rows stay in AM until they are complete
   std::int64_t sm_bytes = 0, am_bytes = 0, gsm_bytes = 0;
@@ -85,6 +93,11 @@ struct GemmPlan {  // what a call will do: resolved dataflow and tiles, and the 
   std::int64_t x_bytes = 0;                            // for X: of sm_bytes, of am_bytes where W is [n, k]
   std::int64_t scratch_bytes = 0;                      // DDR: FP32 sums between k-blocks
 
+  bool has_hand_tile() const { return tiles.m1 == k_gemm_m1 && tiles.n1 == gemm_n1(dtype); }
+  /// Rows and columns come padded to these: the microkernel written by hand has one size, generated ones fit all but
+  /// the columns of a vector.
+  std::int64_t row_unit() const { return has_hand_tile() ? k_gemm_m1 : 1; }
+  std::int64_t column_unit() const { return has_hand_tile() ? tiles.n1 : std::int64_t{16} * lanes_per_word(dtype); }
   /// Elements of the sums in AM: those of the operands unless FP16 is promoted.
   DType sum_type() const { return sums == GemmSums::f16 ? DType::f16 : DType::f32; }
   /// Whether products are summed in FP16 and those sums in FP32.
@@ -93,11 +106,30 @@ struct GemmPlan {  // what a call will do: resolved dataflow and tiles, and the 
   DType between_type() const { return sums == GemmSums::f32 ? DType::f32 : dtype; }
 };
 
+/// A capacity condition of a plan, eqs. (4)-(8).
+struct GemmLimit {
+  std::string_view equation;               // "(6)"
+  std::string_view memory;                 // "SM"
+  std::int64_t needed = 0, available = 0;  // bytes
+  bool is_broken() const { return needed > available; }
+};
+using GemmLimits = std::array<GemmLimit, 5>;
+
+/// Tiles that some memory does not hold.
+class GemmLimitError : public KernelError {
+ public:
+  GemmLimitError(const GemmLimit& limit, const std::string& message) : KernelError(message), m_limit(limit) {}
+  const GemmLimit& limit() const { return m_limit; }
+
+ private:
+  GemmLimit m_limit;
+};
+
 /// "mg=720,k2=128" over the defaults; unknown key or non-positive value: KernelError.
 GemmTiles parse_gemm_tiles(const std::string& text, DType dtype, const GemmChoice& choice = {});
 
-/// Resolves dataflow and checks eqs. (4)-(8) and the DMA channels. Throws KernelError that names the equation and the
-/// bytes, or the channels: needed, available.
+/// Resolves dataflow and checks eqs. (4)-(8) and the DMA channels. Throws GemmLimitError, whose message has the
+/// equation and the bytes, KernelError for all else.
 GemmPlan plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles, const GemmChoice& choice,
                    const sim::MachineConfig& machine);
 

@@ -23,6 +23,7 @@ Cutter::Cutter(const GemmPlan& plan, const sim::MachineConfig& machine)
       m_promotes(plan.promotes()),
       m_jump(machine.core.call_cycles + machine.core.loop_cycles),
       m_pipeline(machine.pipeline) {
+  if (!plan.has_hand_tile()) m_main = main_tile(plan);
   const std::int64_t k2 = plan.tiles.k2;
   m_k = m_promotes ? std::min(k2, plan.tiles.k_promote) : k2;
   m_calls = ceil_div(k2, m_k);
@@ -40,6 +41,7 @@ std::int64_t Cutter::step_cycles(std::int64_t rows, std::int64_t columns) const 
 const Cut& Cutter::cut(std::int64_t rows, std::int64_t columns) const {
   const auto [known, is_new] = m_cuts.try_emplace({rows, columns});
   if (!is_new) return known->second;
+  if (m_main) return known->second = of_main_tile(rows, columns);
   known->second = padded(rows, columns);
   const bool whole = rows % k_gemm_m1 == 0 && columns % gemm_n1(m_dtype) == 0;
   if (m_paper || whole) return known->second;
@@ -54,6 +56,21 @@ Cut Cutter::padded(std::int64_t rows, std::int64_t columns) const {
     CutStrip strip{row, std::min(k_gemm_m1, rows - row), {}};
     for (std::int64_t column = 0; column < columns; column += gemm_n1(m_dtype)) strip.blocks.push_back({column, {}});
     cut.cycles += static_cast<std::int64_t>(strip.blocks.size()) * (gemm_main_cycles(m_k, m_promotes) + m_jump);
+    cut.strips.push_back(std::move(strip));
+  }
+  return cut;
+}
+
+Cut Cutter::of_main_tile(std::int64_t rows, std::int64_t columns) const {
+  const std::int64_t vectors = ceil_div(columns, columns_of_vector(m_dtype));
+  Cut cut;
+  for (std::int64_t row = 0; row < rows; row += m_main->rows) {
+    CutStrip strip{row, std::min<std::int64_t>(m_main->rows, rows - row), {}};
+    for (std::int64_t v = 0; v < vectors; v += m_main->vectors) {
+      const auto width = static_cast<int>(std::min<std::int64_t>(m_main->vectors, vectors - v));
+      strip.blocks.push_back({v * columns_of_vector(m_dtype), tile(static_cast<int>(strip.rows), width)});
+      cut.cycles += cycles(*strip.blocks.back().tile);
+    }
     cut.strips.push_back(std::move(strip));
   }
   return cut;

@@ -34,7 +34,7 @@ struct Cut {
 /// Cuts [rows, columns] of a plan's Y (GemmWeights::in_out) so that the calls take the fewest cycles by their own
 /// estimates: gemm_main_cycles for M1 x N1, gemm_tile_cycles for the others, `call_cycles` and `loop_cycles` of the
 /// machine for each. Tails are padded to M1 x N1 where that takes no longer, and in the paper's sequence, which has one
-/// microkernel.
+/// microkernel. A plan with an M1 x N1 of its own has nothing to choose: tails are its rest.
 class Cutter {
  public:
   Cutter(const GemmPlan& plan, const sim::MachineConfig& machine);
@@ -54,11 +54,13 @@ class Cutter {
   };
   Cut padded(std::int64_t rows, std::int64_t columns) const;
   Cut fitted(std::int64_t rows, std::int64_t columns) const;
+  Cut of_main_tile(std::int64_t rows, std::int64_t columns) const;
   Strip best_strip(int rows, std::int64_t vectors) const;
   GemmTile tile(int rows, int vectors) const;
   std::int64_t cycles(const GemmTile& tile) const;
 
   bool m_paper;
+  std::optional<GemmTile> m_main;  // of a plan that asks for another than the one written by hand
   DType m_dtype;
   bool m_promotes;
   std::int64_t m_calls = 1, m_k = 0;  // of a k-step, k of each

@@ -62,6 +62,7 @@ class LargeM : CoreProgram {
         m_paper(plan.variant == GemmVariant::paper),
         m_stays(plan.y_stays),
         m_cores(dsp.group_size()),
+        m_column_unit(plan.column_unit()),
         m_scratch(scratch.sums),
         m_sums(plan.y_buffers),
         m_transfers(plan.y_transfers) {
@@ -70,14 +71,16 @@ class LargeM : CoreProgram {
     m_rounds = ceil_div(m_shape.n, m_tiles.n2);
     m_x_pitch = m_tiles.k2 * m_bytes;
     m_w_pitch = m_tiles.n2 * m_bytes;
-    m_sums_pitch = m_tiles.n2 * m_sum_bytes;
+    m_sums_pitch = plan.sum_columns * m_sum_bytes;
+    m_y_pitch = plan.sum_columns * m_bytes;
     m_chunk_bytes = plan.m2 * m_x_pitch;
     m_chunks = scratch.gsm + dsp.thread_id() * ceil_div(m_tiles.kg, m_tiles.k2) * m_chunk_bytes;
-    const std::int64_t rows = round_up(plan.m2, k_gemm_m1);
-    for (auto& x : m_x) x = dsp.scalar_malloc(rows * m_x_pitch);
+    m_x.resize(static_cast<std::size_t>(m_tiles.x_buffers));
+    m_w.resize(static_cast<std::size_t>(m_tiles.w_buffers));
+    for (auto& x : m_x) x = dsp.scalar_malloc(plan.x_rows * m_x_pitch);
     for (auto& w : m_w) w = dsp.vector_malloc(m_tiles.k2 * m_w_pitch);
-    for (auto& sums : m_sums) sums = dsp.vector_malloc(rows * m_sums_pitch);
-    for (auto& y : m_transfers) y = dsp.vector_malloc(rows * m_w_pitch);
+    for (auto& sums : m_sums) sums = dsp.vector_malloc(plan.sum_rows * m_sums_pitch);
+    for (auto& y : m_transfers) y = dsp.vector_malloc(plan.sum_rows * m_y_pitch);
     for (int i = 0; i < Channels::k_strips; ++i) m_leaving[i].channel = Channels::k_first_strip + i;
   }
 
@@ -93,21 +96,24 @@ class LargeM : CoreProgram {
       if (rows(m_now) > 0) m_dsp.dma_wait(m_x_channel);
       wait(m_y_in);
       wait(m_y_out);
+      if (m_now.s == 0 && m_transfers.empty()) complete_y_in();
       m_dsp.dma_wait(m_w_channel);
       free_chunks();
       load_chunks();
       bool x_pending = !done(next);
       const auto try_load_x = [&] {
-        if (!x_pending || !chunk_is_here(next)) return;
-        load_x(next, (i + 1) % 2);
+        if (!x_pending || m_x.size() == 1 || !chunk_is_here(next)) return;
+        load_x(next, i + 1);
         x_pending = false;
       };
       try_load_x();
+      const bool w_ahead = m_w.size() > 1;  // else W2 of the next step overwrites this one's
       if (!m_paper) move_y();
-      if (!done(next)) m_w_channel = broadcast_w(next, (i + 1) % 2);
+      if (!done(next) && w_ahead) m_w_channel = broadcast_w(next, i + 1);
       if (m_paper) move_y();
-      multiply(i % 2, !m_paper && done(next), try_load_x);
-      if (x_pending) load_x(next, (i + 1) % 2);
+      multiply(i, !m_paper && done(next), try_load_x);
+      if (x_pending) load_x(next, i + 1);
+      if (!done(next) && !w_ahead) m_w_channel = broadcast_w(next, i + 1);
       if (next.s == 0) m_last = m_now;
       m_now = next;
     }
@@ -191,26 +197,28 @@ class LargeM : CoreProgram {
     if (chunks_before(at) == 0 || rows(at) == 0) return true;
     return !m_paper && m_dsp.dma_query(chunk_channel(m_waited_chunks));
   }
-  void load_x(const Step& at, std::int64_t buffer) {
+  void load_x(const Step& at, std::int64_t step) {
     for (std::int64_t i = 0; i < chunks_before(at); ++i) {
       load_chunks();
       if (rows(at) > 0) m_dsp.dma_wait(chunk_channel(m_waited_chunks));
       ++m_waited_chunks;
     }
     if (rows(at) == 0) return;
-    zero_x_pad(m_x[buffer], m_x_pitch, rows(at), k_of_step(at));
+    const sim::Pointer x = m_x[step % std::ssize(m_x)];
+    zero_x_pad(x, m_x_pitch, rows(at), k_of_step(at));
     const sim::Rows shape = rows_of(rows(at), k_of_step(at) * m_bytes, m_x_pitch);
-    m_x_channel = m_dsp.dma_p2p(chunk(at), shape, m_x[buffer], shape);
+    m_x_channel = m_dsp.dma_p2p(chunk(at), shape, x, shape);
   }
 
   sim::Pointer chunk(const Step& at) const { return m_chunks + at.s * m_chunk_bytes; }
 
   // --- W: broadcast one step ahead.
-  int broadcast_w(const Step& at, std::int64_t buffer) {
-    zero_w_pad(m_w[buffer], m_w_pitch, columns(at), k_of_step(at));
+  int broadcast_w(const Step& at, std::int64_t step) {
+    const sim::Pointer w = m_w[step % std::ssize(m_w)];
+    zero_w_pad(w, m_w_pitch, columns(at), k_of_step(at));
     const std::int64_t bytes = columns(at) * m_bytes;
     return m_dsp.dma_broadcast(w_at(first_k(at), at.n * m_tiles.n2), rows_of(k_of_step(at), bytes, m_shape.n * m_bytes),
-                               m_w[buffer], rows_of(k_of_step(at), bytes, m_w_pitch), 0);
+                               w, rows_of(k_of_step(at), bytes, m_w_pitch), 0);
   }
 
   // --- Y: buffers in turn. What stays in AM from one k-block to the next needs no transfers between them. The paper's
@@ -235,15 +243,15 @@ class LargeM : CoreProgram {
   /// FP16: in a tile of its own, or at the start of each row of the sums.
   NarrowTile narrow_tile(const Step& at) const {
     if (m_transfers.empty()) return {sums(at), m_sums_pitch, false};
-    return {m_transfers[turn(at) % std::ssize(m_transfers)], m_w_pitch, at.k > 0};
+    return {m_transfers[turn(at) % std::ssize(m_transfers)], m_y_pitch, at.k > 0};
   }
   Tile tile_of(const Step& at, bool in) const {
     const std::int64_t column = at.n * m_tiles.n2;
     const bool sums_move = narrows() && m_transfers.empty() && (in || !last_k_block(at));
-    if (sums_move) {  // FP32 in the order of the microkernel, whole N1
-      const std::int64_t pitch = round_up(m_shape.n, m_format.n1) * m_sum_bytes;
+    if (sums_move) {  // FP32 in the order of the microkernel, pads included
+      const std::int64_t pitch = round_up(m_shape.n, m_column_unit) * m_sum_bytes;
       return {sums(at), m_sums_pitch, m_scratch + first_row(at) * pitch + column * m_sum_bytes, pitch,
-              round_up(columns(at), m_format.n1) * m_sum_bytes};
+              round_up(columns(at), m_column_unit) * m_sum_bytes};
     }
     const NarrowTile y = narrows() ? narrow_tile(at) : NarrowTile{sums(at), m_sums_pitch};
     return {y.y, y.y_pitch, y_at(first_row(at), column), m_shape.n * m_bytes, columns(at) * m_bytes};
@@ -271,29 +279,58 @@ class LargeM : CoreProgram {
     transfer.in_flight = true;
   }
 
-  /// Fig. 7: each k-step moves one of `steps` tiles of the next round's Y2 in and of the last round's Y2 out. What is
-  /// merged at the end of this round comes in during it, complete before its last step.
+  /// Fig. 7: each k-step moves one of `steps` tiles of the next round's Y2 in and of the last round's Y2 out; Fig. 6:
+  /// one step moves all of it. What is merged at the end of this round comes in during it, complete before its last
+  /// step. What comes in where the last round's Y2 still lies follows a step behind it.
   void move_y() {
-    const auto move = [&](const Step& at, std::int64_t parts, Transfer& transfer, bool in) {
-      const auto row = [&](std::int64_t step) { return rows(at) * std::min(step, parts) / parts; };
-      move_rows(tile_of(at, in), row(m_now.s), row(m_now.s + 1), transfer, in);
+    const bool merges = !m_transfers.empty(), follows = in_follows_out();
+    const auto parts_in = [&](std::int64_t most) {
+      return m_tiles.y_tiles > 0 ? std::min(m_tiles.y_tiles, most) : most;
     };
-    if (!m_transfers.empty()) {
-      if (comes_in(m_now)) move(m_now, std::max<std::int64_t>(1, steps(m_now) - 1), m_y_in, true);
-    } else if (const Step next = next_round(m_now); comes_in(next)) {
-      move(next, steps(m_now), m_y_in, true);
+    const std::int64_t in_parts = parts_in(merges ? std::max<std::int64_t>(1, steps(m_now) - 1) : steps(m_now));
+    const std::int64_t out_parts = follows ? in_parts : parts_in(steps(m_now));
+    const auto row = [](std::int64_t all, std::int64_t parts, std::int64_t count) {
+      return all * std::clamp<std::int64_t>(count, 0, parts) / parts;
+    };
+    if (const Step at = merges ? m_now : next_round(m_now); comes_in(at)) {
+      const std::int64_t step = m_now.s - (follows ? 1 : 0);
+      m_rows_in = row(rows(at), in_parts, step + 1);
+      move_rows(tile_of(at, true), row(rows(at), in_parts, step), m_rows_in, m_y_in, true);
     }
-    if (m_last && goes_out(*m_last)) move(*m_last, steps(m_now), m_y_out, false);
+    if (m_last && goes_out(*m_last)) {
+      const std::int64_t all = rows(*m_last);
+      move_rows(tile_of(*m_last, false), row(all, out_parts, m_now.s), row(all, out_parts, m_now.s + 1), m_y_out,
+                false);
+    }
+  }
+  /// Whether Y2 comes in where the last round's still leaves.
+  bool in_follows_out() const { return m_transfers.empty() ? m_sums.size() == 2 : m_transfers.size() == 1; }
+  /// All of what came in for this round, before it is used.
+  void complete_y_in() {
+    if (comes_in(m_now) && m_rows_in < rows(m_now)) {
+      wait(m_y_out);
+      move_rows(tile_of(m_now, true), m_rows_in, rows(m_now), m_y_in, true);
+      m_rows_in = rows(m_now);
+    }
+    wait(m_y_in);
   }
 
   /// `between` runs before each strip; with `leave` each strip goes to DDR as soon as it is done.
   template <typename Between>
-  void multiply(std::int64_t buffer, bool leave, const Between& between) {
+  void multiply(std::int64_t step, bool leave, const Between& between) {
     const Step& now = m_now;
     if (rows(now) == 0) return;
     const bool fresh = now.s == 0 && (now.k == 0 || !m_transfers.empty());
-    const CoreTile tile{m_x[buffer],  m_w[buffer], sums(now),    m_x_pitch,      m_w_pitch,
-                        m_sums_pitch, rows(now),   columns(now), k_of_step(now), !fresh};
+    const CoreTile tile{m_x[step % std::ssize(m_x)],
+                        m_w[step % std::ssize(m_w)],
+                        sums(now),
+                        m_x_pitch,
+                        m_w_pitch,
+                        m_sums_pitch,
+                        rows(now),
+                        columns(now),
+                        k_of_step(now),
+                        !fresh};
     const bool last = now.s == steps(now) - 1, narrow = last && ends_narrow(now);
     std::int64_t first = 0;  // row that is not finished
     std::size_t left = 0;    // strips
@@ -303,7 +340,7 @@ class LargeM : CoreProgram {
       if (!last) continue;
       const std::int64_t end = rows_to_narrow(tile, strip.row + strip.rows);
       if (narrow) {
-        wait(m_y_in);  // in flight only if the round has a single step
+        complete_y_in();  // in flight only if the round has a single step, or too few buffers
         narrow_rows(tile, narrow_tile(now), first, end);
       }
       if (last_k_block(now)) {
@@ -317,15 +354,15 @@ class LargeM : CoreProgram {
   }
 
   const bool m_paper, m_stays;
-  const std::int64_t m_cores;
+  const std::int64_t m_cores, m_column_unit;
   std::int64_t m_m_blocks = 0, m_k_blocks = 0, m_rounds = 0;
   std::int64_t m_x_pitch = 0;  // of X2 and of a chunk
-  std::int64_t m_w_pitch = 0;  // of W2 and of Y2 in FP16 tiles of its own
-  std::int64_t m_sums_pitch = 0;
+  std::int64_t m_w_pitch = 0;
+  std::int64_t m_sums_pitch = 0, m_y_pitch = 0;  // of Y2: sums, FP16 in tiles of its own
   std::int64_t m_chunk_bytes = 0;
   sim::Pointer m_chunks;                  // GSM: this core's rows of Xg, chunk after chunk
-  std::array<sim::Pointer, 2> m_x;        // SM
-  std::array<sim::Pointer, 2> m_w;        // AM
+  std::vector<sim::Pointer> m_x;          // SM
+  std::vector<sim::Pointer> m_w;          // AM
   sim::Pointer m_scratch;                 // DDR: FP32 sums between k-blocks
   std::vector<sim::Pointer> m_sums;       // AM
   std::vector<sim::Pointer> m_transfers;  // AM: FP16, if the sums do not move themselves
@@ -337,6 +374,7 @@ class LargeM : CoreProgram {
   std::int64_t m_loaded_chunks = 0, m_waited_chunks = 0;
   std::int64_t m_free_chunks = 0;  // for the next block
   std::optional<Step> m_last;      // in the round before this one
+  std::int64_t m_rows_in = 0;      // of the Y2 that comes in, asked for so far
 };
 
 }  // namespace

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block sizes and dataflow of a GEMM: eqs. (4)-(8) of the paper in real bytes, padding included.
+// Block sizes and dataflow of a GEMM; eqs. (4)-(8) of the paper for the small-M dataflow.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "kernels/gemm/gemm_limits.h"
 #include "kernels/gemm/gemm_program.h"
 #include "kernels/tile_text.h"
 
@@ -14,38 +16,50 @@ namespace mtsim::kernels {
 namespace {
 
 using gemm::ceil_div;
+using gemm::check;
+using gemm::floor_to;
 using gemm::Format;
+using gemm::plan_large_m;
 using gemm::round_up;
+using gemm::shrink;
+using gemm::term;
+using gemm::text;
 
-constexpr std::int64_t k_y_buffers = 3;    // coming in, being computed, going out (Fig. 7)
-constexpr std::int64_t k_stay_rounds = 2;  // so few rounds leave no time to move Y2 out and in again
+/// M1 x N1 beside those of the microkernels written by hand are generated.
+void check_microkernel(const GemmPlan& plan) {
+  if (plan.has_hand_tile() || plan.weights == GemmWeights::out_in) return;
+  const auto [m1, n1] = std::pair(plan.tiles.m1, plan.tiles.n1);
+  const std::int64_t vector = gemm::k_vector_bytes / bytes_of(plan.dtype);
+  if (n1 % vector != 0) {
+    throw KernelError(
+        fmt::format("{}: n1={} must be a multiple of {}, the columns of a vector", text(plan.shape), n1, vector));
+  }
+  if (m1 <= k_max_tile_rows && n1 / vector <= k_max_tile_vectors && gemm_tile_fits(gemm::main_tile(plan))) return;
+  throw KernelError(
+      fmt::format("{}: m1={} n1={} does not fit the registers: at most {} rows, {} vectors of a row and {} "
+                  "of both together; use a smaller m1 or n1",
+                  text(plan.shape), m1, n1, k_max_tile_rows, k_max_tile_vectors, k_max_tile_sums));
+}
 
-std::string text(const GemmShape& shape) { return fmt::format("gemm m={} n={} k={}", shape.m, shape.n, shape.k); }
-
-/// One capacity condition: `needed` bytes of a memory, and which tile to shrink to what when it is broken.
-struct Capacity {
-  std::string_view equation;  // "(6)"
-  std::string formula;        // with the numbers
-  std::string_view memory;    // "SM"
-  std::int64_t needed = 0;
-  std::int64_t available = 0;
-  std::string advice;
+// What the small-M dataflow leaves no choice in.
+struct LargeMTile {
+  std::string_view name;
+  std::int64_t GemmTiles::*field;
 };
+constexpr LargeMTile k_large_m_tiles[] = {{"m1", &GemmTiles::m1},
+                                          {"n1", &GemmTiles::n1},
+                                          {"x_buffers", &GemmTiles::x_buffers},
+                                          {"w_buffers", &GemmTiles::w_buffers},
+                                          {"y_buffers", &GemmTiles::y_buffers},
+                                          {"y_tiles", &GemmTiles::y_tiles}};
 
-void check(const GemmShape& shape, const Capacity& capacity) {
-  if (capacity.needed <= capacity.available) return;
-  throw KernelError(fmt::format("{}: eq. {}: {} needs {} bytes of {}, {} available; {}", text(shape), capacity.equation,
-                                capacity.formula, capacity.needed, capacity.memory, capacity.available,
-                                capacity.advice));
+/// The one of them that is asked for; nullptr if none is.
+const LargeMTile* large_m_tile(const GemmPlan& plan) {
+  const GemmTiles none = GemmTiles::of(plan.dtype);
+  const auto* asked = std::find_if(std::begin(k_large_m_tiles), std::end(k_large_m_tiles),
+                                   [&](const LargeMTile& t) { return plan.tiles.*t.field != none.*t.field; });
+  return asked == std::end(k_large_m_tiles) ? nullptr : asked;
 }
-
-/// "use k2=196 or less", or what else to shrink when not even the smallest value fits.
-std::string shrink(std::string_view tile, std::int64_t largest, std::int64_t smallest, std::string_view otherwise) {
-  if (largest >= smallest) return fmt::format("use {}={} or less", tile, largest);
-  return fmt::format("no {} fits, shrink {}", tile, otherwise);
-}
-
-std::int64_t floor_to(std::int64_t value, std::int64_t unit) { return value / unit * unit; }
 
 void check_tiles(const GemmPlan& plan) {
   const GemmShape& shape = plan.shape;
@@ -67,102 +81,20 @@ void check_tiles(const GemmPlan& plan) {
       throw KernelError(
           fmt::format("{}: k_promote={} must be at least {}", text(shape), tiles.k_promote, 2 * format.k_least));
   }
-  if (tiles.n2 < format.n1 || tiles.n2 % format.n1 != 0) {
-    throw KernelError(fmt::format("{}: n2={} must be a multiple of N1 = {}", text(shape), tiles.n2, format.n1));
+  check_microkernel(plan);
+  if (tiles.n2 < tiles.n1 || tiles.n2 % tiles.n1 != 0) {
+    throw KernelError(fmt::format("{}: n2={} must be a multiple of N1 = {}", text(shape), tiles.n2, tiles.n1));
   }
+  const auto check_buffers = [&](std::string_view name, std::int64_t value, std::int64_t least, std::int64_t most) {
+    if (value >= least && value <= most) return;
+    throw KernelError(fmt::format("{}: {}={} must be {} or {}", text(shape), name, value, least, most));
+  };
+  check_buffers("x_buffers", tiles.x_buffers, 1, 2);
+  check_buffers("w_buffers", tiles.w_buffers, 1, 2);
+  if (tiles.y_buffers != 0) check_buffers("y_buffers", tiles.y_buffers, 2, 3);
   if (tiles.mg < 1 || tiles.kg < 1) {
     throw KernelError(fmt::format("{}: mg={} and kg={} must be positive", text(shape), tiles.mg, tiles.kg));
   }
-}
-
-void check_channels(const GemmShape& shape, std::string_view dataflow, int needed, const sim::MachineConfig& machine) {
-  if (machine.dma.channels >= needed) return;
-  throw KernelError(fmt::format("{}: the {} dataflow needs {} DMA channels a core, the machine has {} (dma.channels)",
-                                text(shape), dataflow, needed, machine.dma.channels));
-}
-
-/// "3 * 4 B * M2 * N2", for the formulas of eqs. (5) and (7).
-std::string term(std::int64_t count, std::int64_t bytes, std::string_view sizes) {
-  return count == 1 ? fmt::format("{} B * {}", bytes, sizes) : fmt::format("{} * {} B * {}", count, bytes, sizes);
-}
-
-/// What large_m keeps of Y2 in AM when W2 twice leaves `free` bytes.
-void choose_y_buffers(GemmPlan& plan, std::int64_t rounds, std::int64_t sums_tile, std::int64_t free) {
-  const bool narrows = plan.sum_type() != plan.dtype;
-  plan.y_buffers = k_y_buffers;
-  if (narrows && rounds <= k_stay_rounds) {
-    plan.y_buffers = k_stay_rounds;
-  } else if (narrows && plan.sums == GemmSums::promoted) {
-    plan.y_buffers = 1;
-    plan.y_transfers = 2;
-  }
-  if (plan.variant == GemmVariant::best && rounds > plan.y_buffers && rounds * sums_tile <= free) {
-    plan.y_buffers = rounds;
-    plan.y_transfers = 0;
-  }
-  const std::int64_t kept = plan.variant == GemmVariant::paper ? k_stay_rounds : plan.y_buffers;
-  plan.y_stays = plan.y_transfers == 0 && rounds <= kept;
-}
-
-GemmPlan plan_large_m(GemmPlan plan, const sim::MachineConfig& machine) {
-  const GemmShape& shape = plan.shape;
-  GemmTiles& tiles = plan.tiles;
-  const Format format = gemm::format(plan.dtype);
-  const std::int64_t b = format.bytes, sum_b = bytes_of(plan.sum_type());
-  check_channels(shape, "large-M", gemm::LargeMChannels::k_needed, machine);
-  const std::int64_t cores = machine.cluster.cores;
-  const bool one_k_block = tiles.kg >= shape.k;
-  tiles.mg = std::min(tiles.mg, shape.m);
-  tiles.k2 = std::min(tiles.k2, format.padded_k(shape.k));
-  tiles.n2 = std::min(tiles.n2, round_up(shape.n, format.n1));
-  if (one_k_block) tiles.kg = round_up(shape.k, tiles.k2);
-  if (tiles.kg % tiles.k2 != 0) {
-    throw KernelError(fmt::format("{}: kg={} must be a multiple of k2={}", text(shape), tiles.kg, tiles.k2));
-  }
-
-  plan.dataflow = GemmDataflow::large_m;
-  plan.m2 = ceil_div(tiles.mg, cores);
-  const std::int64_t rows = round_up(plan.m2, k_gemm_m1);  // of a core in SM and AM
-  const auto m2 = fmt::format("M2={} ({} rows on {} cores, padded to {})", rows, tiles.mg, cores, k_gemm_m1);
-
-  // One X2, one W2 and one Y2 at least, eqs. (4) and (5); then the buffers that overlap transfers with computing, (6)
-  // and (7).
-  const std::int64_t x2 = b * rows * tiles.k2;
-  const std::int64_t w2 = b * tiles.k2 * tiles.n2;
-  const std::int64_t sums2 = sum_b * rows * tiles.n2;
-  gemm::check_epilogue(plan, tiles.n2, "n2");
-  const std::int64_t sm = machine.core.sm_bytes, am = machine.core.am_bytes - plan.epilogue_bytes;
-  const std::int64_t rounds = ceil_div(shape.n, tiles.n2);
-  choose_y_buffers(plan, rounds, sums2, am - 2 * w2);
-  const std::int64_t y_column = rows * (plan.y_buffers * sum_b + plan.y_transfers * b);  // bytes in AM a column of Y
-  plan.sm_bytes = plan.x_bytes = 2 * x2;
-  plan.am_bytes = 2 * w2 + y_column * tiles.n2;
-  plan.gsm_bytes = b * cores * plan.m2 * tiles.kg;
-  const std::string less_k2 = shrink("k2", floor_to(sm / (2 * b * rows), format.k_unit), format.k_least, "mg");
-  const auto x_sizes = fmt::format("M2 * K2 with {}, K2={}", m2, tiles.k2);
-  check(shape, {"(4)", term(1, b, x_sizes), "SM", x2, sm, less_k2});
-  check(shape, {"(6)", term(2, b, x_sizes), "SM", plan.sm_bytes, sm, less_k2});
-  const std::int64_t am_column = 2 * b * tiles.k2 + y_column;
-  const std::string less_n2 = shrink("n2", floor_to(am / am_column, format.n1), format.n1, "k2 or mg");
-  const auto w_and_y = fmt::format("{}, K2={}, N2={}", m2, tiles.k2, tiles.n2);
-  check(shape, {"(5)", fmt::format("{} + {} with {}", term(1, b, "K2 * N2"), term(1, sum_b, "M2 * N2"), w_and_y), "AM",
-                w2 + sums2, am, less_n2});
-  // Eq. (7) has a bias row more; this operator has none.
-  const std::string transfers = plan.y_transfers > 0 ? " + " + term(plan.y_transfers, b, "M2 * N2") : "";
-  check(shape, {"(7)",
-                fmt::format("{} + {}{} with {}", term(2, b, "K2 * N2"), term(plan.y_buffers, sum_b, "M2 * N2"),
-                            transfers, w_and_y),
-                "AM", plan.am_bytes, am, less_n2});
-  gemm::place_epilogue(plan, machine.core.am_bytes);
-  const std::int64_t gsm = machine.cluster.gsm_bytes;
-  check(shape,
-        {"(8)",
-         fmt::format("{} with Kg={}, Mg={} ({} cores of {} rows)", term(1, b, "Kg * Mg"), tiles.kg, cores * plan.m2,
-                     cores, plan.m2),
-         "GSM", plan.gsm_bytes, gsm, shrink("kg", floor_to(gsm / (b * cores * plan.m2), tiles.k2), tiles.k2, "mg")});
-  if (plan.between_type() != plan.dtype && !plan.y_stays && tiles.kg < shape.k)
-    plan.scratch_bytes = sum_b * shape.m * round_up(shape.n, format.n1);
-  return plan;
 }
 
 GemmPlan plan_small_m(GemmPlan plan, const sim::MachineConfig& machine) {
@@ -170,7 +102,7 @@ GemmPlan plan_small_m(GemmPlan plan, const sim::MachineConfig& machine) {
   GemmTiles& tiles = plan.tiles;
   const Format format = gemm::format(plan.dtype);
   const std::int64_t b = format.bytes, sum_b = bytes_of(plan.sum_type());
-  check_channels(shape, "small-M", gemm::SmallMChannels::k_needed, machine);
+  gemm::check_channels(shape, "small-M", gemm::SmallMChannels::k_needed, machine);
   const std::int64_t cores = machine.cluster.cores;
   const std::int64_t share = ceil_div(ceil_div(shape.n, format.n1), cores) * format.n1;  // columns of one core at most
   tiles.mg = shape.m;
@@ -199,8 +131,8 @@ GemmPlan plan_small_m(GemmPlan plan, const sim::MachineConfig& machine) {
     const std::string advice =
         shrink("k2", floor_to(sm / (2 * b * rows), format.k_unit), format.k_least, "m, or use the large-M dataflow");
     const auto x_sizes = fmt::format("M2 * K2 with {}, K2={}", m2, tiles.k2);
-    check(shape, {"(4)", term(1, b, x_sizes), "SM", x2, sm, advice});
-    check(shape, {"(6)", term(2, b, x_sizes), "SM", 2 * x2, sm, advice});
+    check(shape, {"(4)", "SM", x2, sm}, term(1, b, x_sizes), advice);
+    check(shape, {"(6)", "SM", 2 * x2, sm}, term(2, b, x_sizes), advice);
     tiles.kg = sm / (2 * x2) * tiles.k2;
     plan.sm_bytes = plan.x_bytes = 2 * b * rows * tiles.kg;
   }
@@ -212,12 +144,12 @@ GemmPlan plan_small_m(GemmPlan plan, const sim::MachineConfig& machine) {
   const std::string advice = shrink("n2", floor_to(am / am_column, format.n1), format.n1, "k2");
   const auto w_and_y = fmt::format("{}, K2={}, N2={}", m2, tiles.k2, tiles.n2);
   const std::int64_t y2 = y_tile * tiles.n2 / format.n1;
-  check(shape, {"(5)", fmt::format("{} + {} with {}", term(1, b, "K2 * N2"), term(1, sum_b, "M2 * N2"), w_and_y), "AM",
-                w2 + y2, am, advice});
-  check(shape, {"(7)",
-                fmt::format("{} + {} (Y2 written once: one buffer) with {}", term(2, b, "K2 * N2"),
-                            term(1, sum_b, "M2 * N2"), w_and_y),
-                "AM", 2 * w2 + y2, am, advice});
+  check(shape, {"(5)", "AM", w2 + y2, am},
+        fmt::format("{} + {} with {}", term(1, b, "K2 * N2"), term(1, sum_b, "M2 * N2"), w_and_y), advice);
+  check(shape, {"(7)", "AM", 2 * w2 + y2, am},
+        fmt::format("{} + {} (Y2 written once: one buffer) with {}", term(2, b, "K2 * N2"), term(1, sum_b, "M2 * N2"),
+                    w_and_y),
+        advice);
   plan.am_bytes = 2 * w2 + gemm::split_small_m(plan, machine).block_tiles * y_tile;
   gemm::place_epilogue(plan, machine.core.am_bytes);
   return plan;
@@ -229,7 +161,7 @@ GemmPlan plan_by_rows(GemmPlan plan, const sim::MachineConfig& machine) {
   GemmTiles& tiles = plan.tiles;
   const Format format = gemm::format(plan.dtype, plan.weights);
   const std::int64_t b = format.bytes, sum_b = bytes_of(plan.sum_type());
-  check_channels(shape, "small-M", gemm::SmallMChannels::k_needed, machine);
+  gemm::check_channels(shape, "small-M", gemm::SmallMChannels::k_needed, machine);
   const std::int64_t share = ceil_div(ceil_div(shape.n, format.n1), machine.cluster.cores);  // tiles of a core at most
   tiles.mg = plan.m2 = shape.m;
   tiles.k2 = std::min(tiles.k2, format.padded_k(shape.k));
@@ -252,10 +184,10 @@ GemmPlan plan_by_rows(GemmPlan plan, const sim::MachineConfig& machine) {
     const std::int64_t y = std::max(round, std::min(share * y_tile, (am - fixed) / 2));
     tiles.kg = std::max<std::int64_t>(1, (am - fixed - y) / (2 * x2)) * tiles.k2;
     plan.x_bytes = 2 * b * shape.m * tiles.kg;
-    check(shape, {"(7)",
-                  fmt::format("{} + {} + {} with M2={}, K2={}, N2={}, W as [n, k]", term(2, b, "K2 * N2"),
-                              term(2, b, "M2 * K2"), term(1, sum_b, "M2 * N2"), shape.m, tiles.k2, tiles.n2),
-                  "AM", fixed + plan.x_bytes + round, am, "use a smaller k2, n2 or m"});
+    check(shape, {"(7)", "AM", fixed + plan.x_bytes + round, am},
+          fmt::format("{} + {} + {} with M2={}, K2={}, N2={}, W as [n, k]", term(2, b, "K2 * N2"),
+                      term(2, b, "M2 * K2"), term(1, sum_b, "M2 * N2"), shape.m, tiles.k2, tiles.n2),
+          "use a smaller k2, n2 or m");
   }
   plan.am_bytes = fixed + plan.x_bytes + gemm::split_small_m(plan, machine).block_tiles * y_tile;
   return plan;
@@ -347,17 +279,24 @@ SmallMSplit split_small_m(const GemmPlan& plan, const sim::MachineConfig& machin
 }  // namespace gemm
 
 GemmTiles GemmTiles::of(DType dtype, const GemmChoice& choice) {
-  if (choice.weights == GemmWeights::out_in) return {.k2 = dtype == DType::f16 ? 1024 : 512, .n2 = 64};
-  if (dtype == DType::f16 && choice.sums == GemmSums::f32) {  // three tiles of FP32 sums leave less for W2
-    return {.mg = 1440, .kg = 2112, .k2 = 192, .n2 = 512, .k_promote = 96};
+  if (choice.weights == GemmWeights::out_in)
+    return {.k2 = dtype == DType::f16 ? 1024 : 512, .n2 = 64, .m1 = 1, .n1 = 64};
+  if (dtype == DType::f32) return {};
+  GemmTiles tiles{.mg = 1440, .kg = 2048, .k2 = 256, .n2 = 512, .k_promote = 128, .n1 = gemm_n1(dtype)};
+  if (choice.sums == GemmSums::f32) {  // three tiles of FP32 sums leave less for W2
+    tiles.kg = 2112;
+    tiles.k2 = 192;
+    tiles.k_promote = 96;
   }
-  if (dtype == DType::f16) return {.mg = 1440, .kg = 2048, .k2 = 256, .n2 = 512, .k_promote = 128};
-  return {};
+  return tiles;
 }
 
 GemmTiles parse_gemm_tiles(const std::string& text, DType dtype, const GemmChoice& choice) {
   GemmTiles tiles = GemmTiles::of(dtype, choice);
   std::vector<TileKey> keys{{"mg", &tiles.mg}, {"kg", &tiles.kg}, {"k2", &tiles.k2}, {"n2", &tiles.n2}};
+  if (choice.weights == GemmWeights::in_out) {
+    for (const auto& [name, field] : k_large_m_tiles) keys.push_back({name, &(tiles.*field)});
+  }
   const bool promotes = dtype == DType::f16 && choice.sums != GemmSums::f16 && choice.weights == GemmWeights::in_out;
   if (promotes) keys.push_back({"k_promote", &tiles.k_promote});
   parse_tiles(text, keys);
@@ -389,12 +328,15 @@ GemmPlan plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles, 
     }
     return plan_by_rows(plan, machine);
   }
-  switch (choice.dataflow) {
-    case GemmDataflow::large_m: return plan_large_m(plan, machine);
-    case GemmDataflow::small_m: return plan_small_m(plan, machine);
-    case GemmDataflow::automatic: break;
+  if (choice.dataflow == GemmDataflow::large_m) return plan_large_m(plan, machine);
+  const LargeMTile* tile = large_m_tile(plan);
+  if (choice.dataflow == GemmDataflow::automatic)
+    return tile == nullptr ? plan_fastest(plan, machine) : plan_large_m(plan, machine);
+  if (tile != nullptr) {
+    throw KernelError(fmt::format("{}: {}={} belongs to the large-M dataflow; leave it out, or ask for large_m",
+                                  text(shape), tile->name, plan.tiles.*tile->field));
   }
-  return plan_fastest(plan, machine);
+  return plan_small_m(plan, machine);
 }
 
 }  // namespace mtsim::kernels

@@ -40,6 +40,12 @@ constexpr Format format(DType dtype, GemmWeights weights = GemmWeights::in_out) 
   return {dtype, bytes, k_gemm_m1, gemm_n1(dtype), gemm_k(dtype).unit, gemm_k(dtype).least};
 }
 
+/// What computes M1 x N1 of a plan that has no hand tile.
+inline GemmTile main_tile(const GemmPlan& plan) {
+  const std::int64_t vector = k_vector_bytes / bytes_of(plan.dtype);
+  return {static_cast<int>(plan.tiles.m1), static_cast<int>(plan.tiles.n1 / vector), plan.dtype, true, plan.promotes()};
+}
+
 // DMA channels of a core. What the device library gives out (X, W) stays below the first channel of each dataflow's own
 // numbering; the machine needs all of them.
 inline constexpr int k_first_own_channel = 4;
@@ -142,6 +148,7 @@ class CoreProgram {
         m_format(format(plan.dtype, plan.weights)),
         m_bytes(m_format.bytes),
         m_sum_bytes(bytes_of(plan.sum_type())),
+        m_row_unit(m_by_rows ? 1 : plan.row_unit()),
         m_k_call(plan.promotes() ? plan.tiles.k_promote : plan.tiles.k2),
         m_operands(operands),
         m_kernels(kernels),
@@ -167,8 +174,8 @@ class CoreProgram {
   const std::vector<CutStrip>& strips(const CoreTile& tile) const {
     return m_by_rows ? m_single_rows : m_kernels.cutter->cut(tile.rows, tile.columns).strips;
   }
-  /// Rows of FP32 sums that may become FP16 once the strips up to row `end` are multiplied: whole M1 while there are
-  /// more, since the microkernel overwrites that many.
+  /// Rows of FP32 sums that may become FP16 once the strips up to row `end` are multiplied: as many as the microkernel
+  /// narrows at a time while there are more.
   std::int64_t rows_to_narrow(const CoreTile& tile, std::int64_t end) const {
     return end == tile.rows ? end : end / m_format.m1 * m_format.m1;
   }
@@ -189,6 +196,7 @@ class CoreProgram {
   const Format m_format;
   const std::int64_t m_bytes;      // of an element of X, W and Y
   const std::int64_t m_sum_bytes;  // of a sum in AM
+  const std::int64_t m_row_unit;   // rows of X2 that a microkernel reads come padded to it
   const std::int64_t m_k_call;     // most k of one microkernel call
   const GemmOperands m_operands;
   const Kernels m_kernels;
