@@ -6,6 +6,7 @@
 
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
+#include "scenarios/perturb.h"
 #include "scenarios/progress.h"
 #include "scenarios/scenario_runner.h"
 #include "scenarios/watch.h"
@@ -39,8 +40,16 @@ sim::Machine apply_sets(Scenario& scenario, const CommonOptions& common) {
   return machine;
 }
 
-int run(const std::string& path, const WatchOptions& options, const CommonOptions& common) {
-  Scenario scenario = load_scenario(path);
+struct Options {
+  std::string path;
+  WatchOptions watch;
+  std::int64_t samples = 0;
+  std::uint64_t seed = 1;
+};
+
+int run(const Options& given, const CommonOptions& common) {
+  const WatchOptions& options = given.watch;
+  Scenario scenario = load_scenario(given.path);
   OperatorRunner runner(apply_sets(scenario, common));
   protect_from_json(common, {options.suppress});
   Watch watch(options, runner.machine().config());
@@ -51,6 +60,11 @@ int run(const std::string& path, const WatchOptions& options, const CommonOption
     result = run_scenario(scenario, runner, [&progress] { progress.step(); });
   }
   watch.finish();
+  if (given.samples > 0) {
+    Progress progress(scenario.name + ", samples", given.samples);
+    result.perturbation =
+        perturb(scenario, runner.machine(), given.samples, given.seed, [&progress] { progress.step(); });
+  }
   emit(common, scenario_json(scenario, result, runner.machine()), scenario_text(scenario, result, runner.machine()));
   return result.passed() ? k_exit_done : k_exit_failed;
 }
@@ -58,23 +72,28 @@ int run(const std::string& path, const WatchOptions& options, const CommonOption
 }  // namespace
 
 Command add_run(CLI::App& app, CommonOptions& common) {
-  auto path = std::make_shared<std::string>();
-  auto watch = std::make_shared<WatchOptions>();
+  auto options = std::make_shared<Options>();
   CLI::App* sub =
       app.add_subcommand("run", "Run a scenario: an operator over a grid of shapes, beside the paper's numbers");
-  sub->add_option("SCENARIO", *path, "YAML file, see docs/scenarios.md")->required();
+  sub->add_option("SCENARIO", options->path, "YAML file, see docs/scenarios.md")->required();
   add_json_option(*sub, common);
   sub->add_option("--machine", common.machine, "Machine file or name, instead of the scenario's")
       ->type_name("NAME|FILE");
-  add_hazard_options(*sub, *watch);
+  add_hazard_options(*sub, options->watch);
   add_set_option(
       *sub, common,
       "Change a number of the machine, or a key of the scenario: its axes, depth, variant, tile (repeatable)");
+  sub->add_option("--perturb", options->samples,
+                  "Run it on this many machines drawn from the plausible ranges of all uncertain numbers at once; each "
+                  "result gets the band that holds nine tenths of them")
+      ->check(whole_number(2));
+  sub->add_option("--seed", options->seed, "Of --perturb (default 1)")->check(whole_number(0));
   sub->footer(R"(
 Exit status 1 when a cell faults or has DMA findings; a large error against the paper is a result, not a failure.
   mtsim run scenarios/paper/table_viii.yaml
+  mtsim run scenarios/paper/table_viii.yaml --perturb 32
   mtsim run scenarios/paper/table_viii.yaml --set ddr.bandwidth_gb_s=60 --set "m=[1024, 8192]")");
-  return {sub, [path, watch, &common] { return run(*path, *watch, common); }};
+  return {sub, [options, &common] { return run(*options, common); }};
 }
 
 }  // namespace mtsim::scenarios

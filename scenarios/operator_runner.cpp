@@ -79,7 +79,8 @@ sim::Cluster& OperatorRunner::cluster(const CaseOptions& options) {
   const sim::ClusterOptions cluster_options{.depth = options.depth,
                                             .memo = options.memo,
                                             .poison = true,
-                                            .hazards = m_watch == nullptr || m_watch->hazards(),
+                                            .max_launch_cycles = options.max_cycles,
+                                            .hazards = options.hazards && (m_watch == nullptr || m_watch->hazards()),
                                             .observer = m_watch == nullptr ? nullptr : m_watch->observer(),
                                             .interceptor = m_watch == nullptr ? nullptr : m_watch->interceptor()};
   if (m_cluster) {
@@ -107,6 +108,8 @@ OperatorOutcome OperatorRunner::run(const OperatorRequest& request) {
   sim::Cluster& cluster = this->cluster(request.options);
   try {
     outcome.launch = cluster.launch(the_case->load(cluster, request.options.seed));
+  } catch (const sim::LaunchCut&) {
+    throw;
   } catch (const sim::SimError& error) {
     throw ProgramFailed(fmt::format("{}: {}", name_of(request), error.what()));
   }

@@ -18,9 +18,11 @@ namespace mtsim::scenarios {
 /// How a case is simulated, whatever the operator. `mtsim op` has an option for each (command_op.cpp).
 struct CaseOptions {
   sim::Depth depth = sim::Depth::timing;
-  bool memo = true;        // timing: cycles of calls may come from earlier ones, on disk too
-  bool verify = false;     // functional depth only
-  std::uint64_t seed = 1;  // of the operands
+  bool memo = true;             // timing: cycles of calls may come from earlier ones, on disk too
+  bool verify = false;          // functional depth only
+  std::uint64_t seed = 1;       // of the operands
+  bool hazards = true;          // look for DMA races
+  std::int64_t max_cycles = 0;  // a launch that takes longer throws sim::LaunchCut; 0: no limit
 };
 
 class Watch;
@@ -68,7 +70,7 @@ class OperatorRunner {
   void set_watch(Watch& watch) { m_watch = &watch; }
 
   /// Throws UsageError for shapes the DDR cannot hold, kernels::KernelError for tiles that do not fit, ProgramFailed
-  /// when the simulation cannot go on.
+  /// when the simulation cannot go on, sim::LaunchCut.
   OperatorOutcome run(const OperatorRequest& request);
 
  private:

@@ -37,8 +37,11 @@ void Progress::draw_until_stopped() {
     if (m_total > 0) {
       const std::int64_t done = m_done;
       const auto filled = static_cast<std::size_t>(k_width * done / m_total);
-      fmt::print(stderr, "\r{} [{:<{}}] {}/{}  {:.0f} s ", m_title, std::string(filled, '#'), k_width, done, m_total,
-                 seconds);
+      const std::string left = done > 0 ? fmt::format(", {:.0f} s left", seconds / static_cast<double>(done) *
+                                                                             static_cast<double>(m_total - done))
+                                        : "";
+      fmt::print(stderr, "\r{} [{:<{}}] {}/{}  {:.0f} s{} ", m_title, std::string(filled, '#'), k_width, done, m_total,
+                 seconds, left);
     } else {
       fmt::print(stderr, "\r{}  {:.0f} s ", m_title, seconds);
     }

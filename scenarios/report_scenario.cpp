@@ -96,7 +96,11 @@ std::string trouble(const OperatorOutcome& outcome) {
 /// the variant beside it.
 class RowLines {
  public:
-  void add(const CellResult& cell) {
+  void add(const CellResult& cell, const std::map<std::string, Band>* bands) {
+    if (bands != nullptr) {
+      const Band& band = bands->at("latency_ms");
+      m_band.push_back(fmt::format("{:.2f}-{:.2f}", band.low, band.high));
+    }
     const auto reported = cell.cell.paper.find("latency_ms");
     const auto miss = cell.error_percent.find("latency_ms");
     m_has_paper |= reported != cell.cell.paper.end();
@@ -119,13 +123,14 @@ class RowLines {
     };
     if (m_has_paper) line("paper", m_paper);
     line("simulated", m_simulated);
+    if (!m_band.empty()) line("band", m_band);
     if (m_has_paper) line("error %", m_error);
     line(m_rate_name, m_rate);
     if (!m_beside.empty()) line(m_beside_name, m_beside);
   }
 
  private:
-  std::vector<std::string> m_paper, m_simulated, m_error, m_rate, m_beside;
+  std::vector<std::string> m_paper, m_simulated, m_band, m_error, m_rate, m_beside;
   std::string m_beside_name, m_rate_name;
   bool m_has_paper = false;
 };
@@ -173,7 +178,8 @@ std::string table_text(const Scenario& scenario, const ScenarioResult& result, s
   Table table(align, header);
   for (const std::int64_t row : rows.values) {
     RowLines lines;
-    for (std::size_t c = 0; c < columns.values.size(); ++c) lines.add(result.cells[at++]);
+    for (std::size_t c = 0; c < columns.values.size(); ++c, ++at)
+      lines.add(result.cells[at], result.perturbation ? &result.perturbation->bands[at] : nullptr);
     lines.add_to(table, rows.text(row));
   }
   return table.text();
@@ -217,6 +223,33 @@ std::string fitted_numbers(const sim::Machine& machine) {
 
 }  // namespace
 
+namespace {
+
+Json perturbation_json(const Perturbation& perturbation) {
+  Json drawn = Json::object();
+  for (const auto& n : perturbation.drawn) {
+    drawn[n.key] = {{"range", {n.range_low, n.range_high}},
+                    {"unit", n.unit},
+                    {"provenance", to_string(n.provenance)},
+                    {"source", n.source}};
+  }
+  return {{"samples", perturbation.samples}, {"seed", perturbation.seed}, {"percentiles", {5, 95}}, {"drawn", drawn}};
+}
+
+std::string perturbation_text(const Perturbation& perturbation) {
+  std::vector<std::string> words;
+  for (const auto& n : perturbation.drawn) {
+    words.push_back(
+        fmt::format("{} {:g}-{:g} {} ({})", n.key, n.range_low, n.range_high, n.unit, to_string(n.provenance)));
+  }
+  return fmt::format(
+      "band: 5th to 95th percentile of {} machines with all these drawn at once, each evenly from its "
+      "plausible range (seed {}): {}\n",
+      perturbation.samples, perturbation.seed, joined(words));
+}
+
+}  // namespace
+
 Json scenario_json(const Scenario& scenario, const ScenarioResult& result, const sim::Machine& machine) {
   Json json;
   json["name"] = scenario.name;
@@ -231,7 +264,13 @@ Json scenario_json(const Scenario& scenario, const ScenarioResult& result, const
   if (scenario.tables) json["tables"] = scenario.axes[*scenario.tables].name;
   json["paper_source"] = scenario.paper_source;
   json["cases"] = Json::array();
-  for (const auto& cell : result.cells) json["cases"].push_back(cell_json(scenario, cell));
+  for (std::size_t i = 0; i < result.cells.size(); ++i) {
+    json["cases"].push_back(cell_json(scenario, result.cells[i]));
+    if (!result.perturbation) continue;
+    for (const auto& [metric, band] : result.perturbation->bands[i])
+      json["cases"].back()["band"][metric] = {{"low", band.low}, {"median", band.median}, {"high", band.high}};
+  }
+  if (result.perturbation) json["perturbation"] = perturbation_json(*result.perturbation);
   json["summary"] = summary_json(scenario, result, result.summary);
   for (const auto& [table, summaries] : result.table_summary)
     json["table_summary"][scenario.axes[*scenario.tables].text(table)] = summary_json(scenario, result, summaries);
@@ -271,6 +310,7 @@ std::string scenario_text(const Scenario& scenario, const ScenarioResult& result
       as_shipped && !scenario.variant.empty() && scenario.variant.front() == "paper" && !scenario.notes.empty();
   out += fmt::format("machine {}; {}{}\n", machine_name(machine), fitted_numbers(machine),
                      reads_paper ? "; the sequence of the paper is one reading of its text (see notes)" : "");
+  if (result.perturbation) out += perturbation_text(*result.perturbation);
   out += fmt::format("note: {}\n", k_not_modelled);
   for (const auto& note : as_shipped ? scenario.notes : decltype(scenario.notes){})
     out += fmt::format("note{}: {}\n", cells_text(scenario, note), note.text);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "scenarios/operator_runner.h"
+#include "scenarios/perturb.h"
 #include "scenarios/scenario.h"
 #include "sim/config/machine.h"
 
@@ -37,6 +38,7 @@ struct ScenarioResult {
   std::map<std::string, MetricSummary> summary;
   std::map<std::int64_t, std::map<std::string, MetricSummary>> table_summary;  // of each value of the tables' axis
   double wall_s = 0;
+  std::optional<Perturbation> perturbation;  // whoever asks for bands sets it
 
   bool passed() const;  // no fault, no finding
 };

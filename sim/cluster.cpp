@@ -129,8 +129,21 @@ struct Cluster::Impl {
     sc_core::sc_start(sc_core::SC_ZERO_TIME);
   }
 
-  void run_until_idle() {
+  /// Runs until nothing moves any more, or the limit; true in the second case.
+  bool run_until_idle() {
     elaborate();
+    const std::int64_t limit = zone.options.max_launch_cycles;
+    if (limit == 0) {
+      sc_core::sc_start();
+      return false;
+    }
+    sc_core::sc_start(cycles_to_sc(limit), sc_core::SC_EXIT_ON_STARVATION);
+    return now_cycles() >= zone.launch.start + limit && sc_core::sc_pending_activity();
+  }
+
+  void give_up(std::exception_ptr error) {
+    zone.launch.error = std::move(error);
+    zone.abort();
     sc_core::sc_start();
   }
 
@@ -140,12 +153,10 @@ struct Cluster::Impl {
     for (const auto& core : zone.cores) {
       if (core->running()) stuck += "\n  " + core->whereabouts();
     }
-    zone.launch.error =
+    give_up(
         std::make_exception_ptr(SimError("deadlock: nothing moves any more; every core of the launch must make the "
                                          "same collective calls in the same order:" +
-                                         stuck));
-    zone.abort();
-    sc_core::sc_start();
+                                         stuck)));
   }
 
   LaunchResult collect() {
@@ -263,7 +274,10 @@ LaunchResult Cluster::launch(const DspProgram& program, int cores) {
   if (zone.hazards) zone.hazards->start(zone.launch.group_size);
   if (Observer* observer = zone.options.observer) observer->launch(zone.launch.group_size);
   for (int core = 0; core < zone.launch.group_size; ++core) zone.cores[core]->start(program);
-  m_impl->run_until_idle();
+  if (m_impl->run_until_idle()) {
+    m_impl->give_up(std::make_exception_ptr(
+        LaunchCut(fmt::format("launch: given up after {} cycles", zone.options.max_launch_cycles))));
+  }
   const bool stuck =
       std::any_of(zone.cores.begin(), zone.cores.end(), [](const auto& core) { return core->running(); });
   if (stuck) m_impl->break_deadlock();

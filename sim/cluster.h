@@ -14,6 +14,7 @@
 #include "sim/accounting.h"
 #include "sim/config/machine.h"
 #include "sim/dsp.h"
+#include "sim/error.h"
 
 namespace mtsim::sim {
 
@@ -29,9 +30,16 @@ struct ClusterOptions {
   bool memo = true;    // timing: profiles are kept, on disk too (memo_file.h); false: anew in each call
   bool poison = true;  // DMA destinations hold NaN patterns from issue to completion (functional)
   std::int64_t max_call_cycles = 1'000'000'000;  // a microkernel that runs longer is a runaway: a fault
+  std::int64_t max_launch_cycles = 0;            // a launch that takes longer is given up: LaunchCut; 0: no limit
   bool hazards = true;                           // DMA races are looked for (hazard.h); costs host time only
   Observer* observer = nullptr;                  // told what happens (observer.h); outlives the launches
   Interceptor* interceptor = nullptr;  // changes what is asked for (interceptor.h), for tests; outlives the launches
+};
+
+/// A launch was given up at ClusterOptions::max_launch_cycles.
+class LaunchCut : public SimError {
+ public:
+  using SimError::SimError;
 };
 
 struct LaunchResult {
@@ -76,7 +84,7 @@ class Cluster {
   Kernel load(const isa::Program& program, const std::string& entry = "");
 
   /// Starts `program` on `cores` cores (all if 0), runs the simulation until all are done.
-  /// Throws SimError for impossible requests and deadlocks (who waits where).
+  /// Throws SimError for impossible requests and deadlocks (who waits where), LaunchCut.
   LaunchResult launch(const DspProgram& program, int cores = 0);
 
  private:

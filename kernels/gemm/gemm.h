@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "kernels/dtype.h"
@@ -132,6 +133,11 @@ GemmTiles parse_gemm_tiles(const std::string& text, DType dtype, const GemmChoic
 /// equation and the bytes, KernelError for all else.
 GemmPlan plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles, const GemmChoice& choice,
                    const sim::MachineConfig& machine);
+
+/// As plan_gemm for one dataflow, large_m, without a message for what does not fit: the plan, or the first condition it
+/// breaks. For searches that try millions.
+std::variant<GemmPlan, GemmLimit> try_plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles,
+                                                const GemmChoice& choice, const sim::MachineConfig& machine);
 
 /// What the arithmetic of a plan can do to an element, whatever the operands: |Y - X W| <= relative * (|X| |W|) +
 /// absolute, as long as no FP16 sum overflows. Derived in gemm_error.cpp.

@@ -303,21 +303,40 @@ GemmTiles parse_gemm_tiles(const std::string& text, DType dtype, const GemmChoic
   return tiles;
 }
 
-GemmPlan plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles, const GemmChoice& choice,
-                   const sim::MachineConfig& machine) {
+namespace {
+
+/// What is asked for, its tiles checked as far as no memory matters.
+GemmPlan asked_plan(const GemmShape& shape, DType dtype, const GemmTiles& tiles, const GemmChoice& choice) {
   const bool by_rows = choice.weights == GemmWeights::out_in;
   if ((dtype == DType::f32 || by_rows) && choice.sums == GemmSums::f16) {
     throw KernelError(fmt::format("{}: FP16 sums need FP16 operands with W as [k, n]; here all are FP32", text(shape)));
   }
-  const GemmSums sums = dtype == DType::f32 || by_rows ? GemmSums::f32 : choice.sums;
   const GemmPlan plan{.shape = shape,
                       .dtype = dtype,
                       .variant = choice.variant,
-                      .sums = sums,
+                      .sums = dtype == DType::f32 || by_rows ? GemmSums::f32 : choice.sums,
                       .weights = choice.weights,
                       .tiles = tiles,
                       .epilogue = choice.epilogue};
   check_tiles(plan);
+  return plan;
+}
+
+}  // namespace
+
+std::variant<GemmPlan, GemmLimit> try_plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles,
+                                                const GemmChoice& choice, const sim::MachineConfig& machine) {
+  GemmPlan plan = asked_plan(shape, dtype, tiles, choice);
+  for (const GemmLimit& limit : gemm::size_large_m(plan, machine)) {
+    if (limit.is_broken()) return limit;
+  }
+  return plan;
+}
+
+GemmPlan plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles, const GemmChoice& choice,
+                   const sim::MachineConfig& machine) {
+  const GemmPlan plan = asked_plan(shape, dtype, tiles, choice);
+  const bool by_rows = plan.weights == GemmWeights::out_in;
   if (by_rows) {
     if (choice.dataflow == GemmDataflow::large_m) {
       throw KernelError(fmt::format(

@@ -124,6 +124,11 @@ std::int64_t gemm_tile_cycles(const GemmTile& tile, std::int64_t k, const isa::P
   return bound(tile, loops.front(), pipeline) * ((k + loops.front().steps - 1) / loops.front().steps) + fill;
 }
 
+std::int64_t gemm_tile_least_cycles(const GemmTile& tile, std::int64_t k, const isa::Pipeline& pipeline) {
+  const std::vector<GemmTileLoop> loops = candidates(tile, pipeline);
+  return loops.empty() ? 0 : bound(tile, loops.front(), pipeline) * (k / loops.front().steps);
+}
+
 std::int64_t gemm_main_cycles(std::int64_t k, bool promotes) { return 8 * k + (promotes ? 39 : 22); }
 
 }  // namespace mtsim::kernels

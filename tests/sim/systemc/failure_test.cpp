@@ -133,3 +133,21 @@ TEST_CASE("a launch cannot start another, reset the cluster, or ask for more cor
   CHECK_THROWS_WITH(cluster.launch([](Dsp&) {}, 5), Catch::Contains("5 cores asked, the cluster has 4"));
   check_usable(cluster);
 }
+
+TEST_CASE("a launch that takes longer than its limit is given up, one that takes as long is not", "[failure][cut]") {
+  const auto program = [](Dsp& dsp) {
+    const Pointer buffer = dsp.vector_malloc(4096);
+    for (int i = 0; i < 8; ++i) dsp.dma_wait(dsp.dma_p2p({Space::ddr, -1, 0}, row(1000), buffer, row(1000)));
+  };
+  const std::int64_t cycles = fresh().launch(program).cycles;
+  for (const std::int64_t limit : {cycles, cycles + 1, std::int64_t{1'000'000}}) {
+    CHECK(fresh({.max_launch_cycles = limit}).launch(program).cycles == cycles);
+  }
+  for (const std::int64_t limit : {std::int64_t{1}, cycles / 2, cycles - 1}) {
+    CAPTURE(limit);
+    Cluster& cluster = fresh({.max_launch_cycles = limit});
+    CHECK_THROWS_AS(cluster.launch(program), LaunchCut);
+    cluster.reset(bench_machine(), {});
+    check_usable(cluster);
+  }
+}

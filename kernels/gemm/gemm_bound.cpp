@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/gemm/gemm_bound.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "kernels/gemm/gemm_program.h"
+
+namespace mtsim::kernels {
+namespace {
+
+using gemm::ceil_div;
+
+/// `full` parts of `size` and one of `rest`.
+struct Parts {
+  std::int64_t size, full, rest;
+  Parts(std::int64_t all, std::int64_t size) : size(size), full(all / size), rest(all % size) {}
+  std::int64_t count() const { return full + (rest > 0 ? 1 : 0); }
+
+  /// visit(size, how many) for each kind there is.
+  template <typename Visit>
+  void each(const Visit& visit) const {
+    if (full > 0) visit(size, full);
+    if (rest > 0) visit(rest, std::int64_t{1});
+  }
+};
+
+}  // namespace
+
+GemmBounds::GemmBounds(const sim::MachineConfig& machine) : m_machine(machine) {
+  for (const auto& [index, mnemonic] : {std::pair(0, isa::Mnemonic::VFMULAS32), {1, isa::Mnemonic::VFMULAH16}})
+    m_multipliers[index] = std::popcount(machine.pipeline.units_of(isa::row(mnemonic)));
+}
+
+/// A microkernel of the main tile, the jump into it and the loop around it included.
+double GemmBounds::call_cycles(const GemmPlan& plan, std::int64_t k) const {
+  const auto key = std::tuple(plan.tiles.m1, plan.tiles.n1, k, plan.promotes(), plan.dtype);
+  const auto [known, is_new] = m_calls.try_emplace(key);
+  if (is_new) {
+    const std::int64_t cycles = plan.has_hand_tile()
+                                    ? gemm_main_cycles(k, plan.promotes())
+                                    : gemm_tile_least_cycles(gemm::main_tile(plan), k, m_machine.pipeline);
+    known->second = static_cast<double>(cycles + m_machine.core.call_cycles + m_machine.core.loop_cycles);
+  }
+  return known->second;
+}
+
+/// Of M1 x N1 and all k of a k-step.
+double GemmBounds::tile_cycles(const GemmPlan& plan, std::int64_t k) const {
+  const Parts calls(k, plan.promotes() ? std::min(plan.tiles.k_promote, plan.tiles.k2) : plan.tiles.k2);
+  double cycles = 0;
+  calls.each(
+      [&](std::int64_t part, std::int64_t count) { cycles += static_cast<double>(count) * call_cycles(plan, part); });
+  return cycles;
+}
+
+GemmBound GemmBounds::of(const GemmPlan& plan) const {
+  GemmBound bound = of_large_m(plan);
+  bound.total += m_machine.cluster.launch_us * 1e-6;
+  return bound;
+}
+
+GemmBound GemmBounds::of_large_m(const GemmPlan& plan) const {
+  const GemmShape& shape = plan.shape;
+  const GemmTiles& tiles = plan.tiles;
+  const double b = static_cast<double>(bytes_of(plan.dtype));
+  const double ddr = m_machine.ddr.bandwidth_gb_s * 1e9, gsm = m_machine.cluster.gsm_bandwidth_gb_s * 1e9;
+  const double port = m_machine.cluster.port_bandwidth_gb_s * 1e9, start = m_machine.dma.start_us * 1e-6;
+  const double rendezvous = m_machine.dma.broadcast_rendezvous_us * 1e-6, factor = m_machine.dma.broadcast_factor;
+  const double clock = m_machine.core.clock_ghz * 1e9;
+  const std::int64_t cores = m_machine.cluster.cores, m1 = tiles.m1, n1 = tiles.n1;
+  const Parts m_blocks(shape.m, tiles.mg), k_blocks(shape.k, tiles.kg), rounds(shape.n, tiles.n2);
+  const double products = 16.0 * lanes_per_word(plan.dtype) * m_multipliers[plan.dtype == DType::f16 ? 1 : 0];
+
+  GemmBound bound;
+  double steps_total = 0;
+  /// One k-step of a round: everything but what Y2 adds to its DDR time.
+  struct Step {
+    std::int64_t count;
+    double core, ddr;
+  };
+  const auto round = [&](std::int64_t m, std::int64_t n,
+                         const std::array<std::pair<std::int64_t, std::int64_t>, 2>& steps, double y_bytes,
+                         double count) {
+    const std::int64_t rows = ceil_div(m, cores);
+    const auto whole = static_cast<double>((rows / m1) * (n / n1));
+    const double left = static_cast<double>(rows * n) - whole * static_cast<double>(m1 * n1);
+    const std::int64_t all = steps[0].second + steps[1].second;
+    const std::int64_t parts = tiles.y_tiles > 0 ? std::min(tiles.y_tiles, all) : all;
+    std::int64_t moving = parts;  // steps that move Y2, the first ones
+    const double y_seconds = y_bytes / static_cast<double>(parts) / ddr;
+    double seconds = 0;
+    for (const auto& [k, how_many] : steps) {
+      if (how_many == 0) continue;
+      const double computing = (whole * tile_cycles(plan, k) + left * static_cast<double>(k) / products) / clock;
+      const double w = static_cast<double>(k * n) * b * factor / ddr;
+      const double x = static_cast<double>(rows * k) * b;
+      double core = computing + rendezvous;
+      if (tiles.w_buffers == 1) core += start + w;
+      if (tiles.x_buffers == 1) core += start + std::max(x * static_cast<double>(std::min(cores, m)) / gsm, x / port);
+      const std::int64_t with_y = std::min(moving, how_many);
+      moving -= with_y;
+      seconds += static_cast<double>(with_y) * std::max(core, w + y_seconds) +
+                 static_cast<double>(how_many - with_y) * std::max(core, w);
+      const double all_of_them = count * static_cast<double>(how_many);
+      bound.computing += all_of_them * computing;
+      bound.rendezvous += all_of_them * rendezvous;
+      bound.ddr += all_of_them * w;
+      bound.gsm += all_of_them * static_cast<double>(m * k) * b / gsm;
+    }
+    bound.ddr += count * y_bytes / ddr;
+    steps_total += count * seconds;
+  };
+  const auto steps_of = [&](std::int64_t k) {
+    const Parts steps(k, tiles.k2);
+    return std::array<std::pair<std::int64_t, std::int64_t>, 2>{
+        {{tiles.k2, steps.full}, {steps.rest, steps.rest > 0 ? 1 : 0}}};
+  };
+  const auto whole_block = steps_of(tiles.kg), rest_block = steps_of(k_blocks.rest);
+  const double y_element = static_cast<double>(bytes_of(plan.between_type()));
+  m_blocks.each([&](std::int64_t m, std::int64_t m_count) {
+    rounds.each([&](std::int64_t n, std::int64_t n_count) {
+      const double y = static_cast<double>(m * n), times = static_cast<double>(m_count * n_count);
+      const std::int64_t all = k_blocks.count();
+      const auto& last = k_blocks.rest > 0 ? rest_block : whole_block;
+      if (all == 1 || plan.y_stays) {  // Y2 leaves once
+        if (all > 1) round(m, n, whole_block, 0, times * static_cast<double>(all - 1));
+        round(m, n, last, y * b, times);
+        return;
+      }
+      round(m, n, whole_block, y * y_element, times);
+      if (all > 2) round(m, n, whole_block, 2 * y * y_element, times * static_cast<double>(all - 2));
+      round(m, n, last, y * (y_element + b), times);
+    });
+  });
+  // The last round's Y2 leaves when all steps are over, strip by strip.
+  const std::int64_t first_m = std::min(shape.m, tiles.mg), first_n = std::min(shape.n, tiles.n2);
+  steps_total -= static_cast<double>(first_m * first_n) * b / ddr;
+  // Before the first step its X2 goes DDR -> GSM -> SM and its W2 to AM; the paper's sequence needs all of Xg.
+  const std::int64_t first_k = std::min(shape.k, tiles.k2);
+  const std::int64_t first_x = plan.variant == GemmVariant::paper ? std::min(shape.k, tiles.kg) : first_k;
+  const double fill_bytes =
+      b * (static_cast<double>(first_m * first_x) + factor * static_cast<double>(first_k * first_n));
+  const double x_bytes = static_cast<double>(shape.m * shape.k) * b;
+  bound.ddr += x_bytes / ddr;
+  bound.gsm += x_bytes / gsm;
+  bound.total = std::max({rendezvous + 2 * start + fill_bytes / ddr + steps_total, bound.ddr, bound.gsm});
+  return bound;
+}
+
+}  // namespace mtsim::kernels

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// An exploration as text, JSON and CSV.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "scenarios/explore/exploration.h"
+#include "scenarios/report.h"
+#include "scenarios/table.h"
+
+namespace mtsim::scenarios {
+
+namespace {
+
+constexpr std::size_t k_shown = 10;
+
+/// "m1=6,n1=256,..." by key.
+std::map<std::string, std::string> tile_fields(const std::string& tile) {
+  std::map<std::string, std::string> fields;
+  for (std::size_t at = 0; at < tile.size();) {
+    const std::size_t end = std::min(tile.find(',', at), tile.size());
+    const std::string item = tile.substr(at, end - at);
+    const std::size_t equals = item.find('=');
+    fields[item.substr(0, equals)] = item.substr(equals + 1);
+    at = end + 1;
+  }
+  return fields;
+}
+
+/// The columns a point has in tables and CSV, in the order of k_gemm_dimensions but Mg as it is given to --tile.
+std::vector<std::string> point_cells(const Candidate& point) {
+  auto fields = tile_fields(point.tile);
+  const auto or_else = [&](const char* key, const char* otherwise) {
+    return fields.contains(key) ? fields[key] : std::string(otherwise);
+  };
+  return {fields["m1"],
+          fields["n1"],
+          fields["mg"],
+          fields["n2"],
+          fields["k2"],
+          fields["kg"],
+          fields["x_buffers"],
+          fields["w_buffers"],
+          or_else("y_buffers", "auto"),
+          or_else("y_tiles", "steps")};
+}
+const std::vector<std::string> k_point_header = {"m1", "n1", "mg", "n2", "k2", "kg", "x", "w", "y", "y_tiles"};
+
+std::string megabytes(std::int64_t bytes) { return fmt::format("{:.1f}", 1e-6 * static_cast<double>(bytes)); }
+std::string kilobytes(std::int64_t bytes) { return fmt::format("{:.1f}", 1e-3 * static_cast<double>(bytes)); }
+
+std::vector<std::string> row_of(std::string first, const Explored& e) {
+  std::vector<std::string> row{std::move(first)};
+  row.push_back(fmt::format("{:.3f}", e.measured.latency_ms));
+  row.push_back(fmt::format("{:.0f}", e.measured.gmac_s));
+  row.push_back(fmt::format("{:.1f}", 100 * e.measured.utilisation));
+  row.push_back(e.point.bound_ms > 0 ? fmt::format("{:.3f}", e.point.bound_ms) : "");
+  for (std::string& cell : point_cells(e.point)) row.push_back(std::move(cell));
+  for (const std::int64_t bytes : {e.point.sm_bytes, e.point.am_bytes, e.point.gsm_bytes})
+    row.push_back(kilobytes(bytes));
+  row.push_back(megabytes(e.measured.ddr_bytes));
+  return row;
+}
+Table point_table(const std::string& first) {
+  std::vector<std::string> header{first, "latency ms", "GMAC/s", "% peak", "bound ms"};
+  header.insert(header.end(), k_point_header.begin(), k_point_header.end());
+  for (const char* name : {"SM KB", "AM KB", "GSM KB", "DDR MB"}) header.emplace_back(name);
+  std::vector<Align> align(header.size(), Align::right);
+  align.front() = Align::left;
+  return {align, header};
+}
+
+struct BoundQuality {
+  double least = 0, median = 0, most = 0;  // simulated / bound
+  std::int64_t faster = 0;                 // than the bound
+};
+BoundQuality quality_of(const Exploration& exploration) {
+  std::vector<double> ratios;
+  BoundQuality quality;
+  for (const Explored& e : exploration.points) {
+    if (e.measured.cut || e.point.bound_ms <= 0) continue;
+    ratios.push_back(e.measured.latency_ms / e.point.bound_ms);
+    if (ratios.back() < 1) ++quality.faster;
+  }
+  if (ratios.empty()) return quality;
+  std::sort(ratios.begin(), ratios.end());
+  quality.least = ratios.front();
+  quality.median = ratios[ratios.size() / 2];
+  quality.most = ratios.back();
+  return quality;
+}
+
+std::int64_t cut_points(const Exploration& exploration) {
+  return std::count_if(exploration.points.begin(), exploration.points.end(),
+                       [](const Explored& e) { return e.measured.cut; });
+}
+
+std::string change_text(const Neighbour& n) {
+  const auto value = [&](std::int64_t v) {
+    if (v == 0 && n.dimension == "y_buffers") return std::string("auto");
+    if (v == 0 && n.dimension == "y_tiles") return std::string("steps");
+    return std::to_string(v);
+  };
+  return fmt::format("{} {} -> {}", n.dimension, value(n.from), value(n.to));
+}
+
+std::string neighbours_text(const ExploreRequest& request, const Exploration& exploration) {
+  Table table({Align::left, Align::right, Align::right, Align::left}, {"neighbour", "latency ms", "%", "why"});
+  const Explored& best = exploration.best();
+  for (const auto& [neighbour, measured] : exploration.neighbours) {
+    if (!measured) {
+      const std::size_t from = neighbour.why_not.find("eq. ");
+      table.add({change_text(neighbour), "-", "-",
+                 "does not fit: " + (from == std::string::npos ? neighbour.why_not : neighbour.why_not.substr(from))});
+      continue;
+    }
+    table.add({change_text(neighbour), fmt::format("{:.3f}", measured->latency_ms),
+               fmt::format("{:+.1f}", 100 * (measured->latency_ms / best.measured.latency_ms - 1)),
+               reason(best, {neighbour.point, *measured}, request.machines.front().config())});
+  }
+  return table.text(2);
+}
+
+std::string compared_text(const ExploreRequest& request, const Exploration& exploration) {
+  std::vector<Align> align{Align::left};
+  std::vector<std::string> header{"point"};
+  for (const sim::Machine& m : request.machines) {
+    header.push_back(m.config().name + " ms");
+    header.emplace_back("rank");
+  }
+  header.emplace_back("regret %");
+  header.emplace_back("");
+  align.resize(header.size() - 1, Align::right);
+  align.push_back(Align::left);
+  Table table(align, header);
+  for (std::size_t i = 0; i < exploration.compared.size(); ++i) {
+    const Compared& c = exploration.compared[i];
+    if (i >= k_shown && c.note.empty()) continue;
+    std::vector<std::string> row{fmt::format("{}", fmt::join(point_cells(c.point), " "))};
+    for (std::size_t m = 0; m < c.latency_ms.size(); ++m) {
+      row.push_back(fmt::format("{:.3f}", c.latency_ms[m]));
+      row.push_back(std::to_string(c.rank[m]));
+    }
+    row.push_back(fmt::format("{:.1f}", 100 * c.regret));
+    row.push_back(i == 0 ? (c.note.empty() ? "least regret" : "least regret; " + c.note) : c.note);
+    table.add(std::move(row));
+  }
+  std::string text = fmt::format("on {} calibrated machines ({}), points as {}\n", request.machines.size(),
+                                 "each fitted to the same cells by another mechanism", fmt::join(k_point_header, " "));
+  text += table.text(2);
+  const Compared& least = exploration.compared.front();
+  if (exploration.is_decided()) {
+    text += "decided: the same point is best on all of them\n";
+  } else {
+    text += fmt::format(
+        "undecided: the best point depends on the machine; least regret, at most {:.1f} % behind the best "
+        "of each:\n  {}\n",
+        100 * least.regret, command_of(request, least.point, request.machines.front()));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string reason(const Explored& best, const Explored& other, const sim::MachineConfig& machine) {
+  struct Counter {
+    std::string name, from, to;
+    double weight;  // what the change may cost, in ms
+  };
+  std::vector<Counter> counters;
+  for (std::size_t c = 0; c < best.measured.class_ms.size(); ++c) {
+    const double from = best.measured.class_ms[c], to = other.measured.class_ms[c];
+    counters.push_back({std::string(sim::name(static_cast<sim::CycleClass>(c))), fmt::format("{:.4f}", from),
+                        fmt::format("{:.4f} ms a core", to), to - from});
+  }
+  const auto moved = [&](const char* name, std::int64_t from, std::int64_t to, double gb_s) {
+    counters.push_back({name, megabytes(from), megabytes(to) + " MB", static_cast<double>(to - from) / (gb_s * 1e6)});
+  };
+  moved("DDR", best.measured.ddr_bytes, other.measured.ddr_bytes, machine.ddr.bandwidth_gb_s);
+  moved("GSM", best.measured.gsm_bytes, other.measured.gsm_bytes, machine.cluster.gsm_bandwidth_gb_s);
+  const auto counted = [&](const char* name, std::int64_t from, std::int64_t to, std::int64_t cycles) {
+    counters.push_back({name, grouped(from), grouped(to),
+                        machine.milliseconds((to - from) * cycles) / static_cast<double>(machine.cluster.cores)});
+  };
+  counted("microkernel calls", best.measured.calls, other.measured.calls, machine.core.call_cycles);
+  counted("transfers", best.measured.transfers, other.measured.transfers, machine.core.dma_issue_cycles);
+  // Memory costs nothing by itself: it is told when little else differs.
+  for (const auto& [name, field] :
+       {std::pair("SM", &Candidate::sm_bytes), {"AM", &Candidate::am_bytes}, {"GSM taken", &Candidate::gsm_bytes}})
+    counters.push_back({name, kilobytes(best.point.*field), kilobytes(other.point.*field) + " KB", 0});
+  std::erase_if(counters, [](const Counter& c) { return c.to.substr(0, c.to.find(' ')) == c.from; });
+  // What pulls the same way as the latency, largest first.
+  const double way = other.measured.latency_ms >= best.measured.latency_ms ? 1 : -1;
+  std::stable_sort(counters.begin(), counters.end(),
+                   [&](const Counter& a, const Counter& b) { return way * a.weight > way * b.weight; });
+  std::vector<std::string> told;
+  for (std::size_t i = 0; i < std::min<std::size_t>(2, counters.size()); ++i)
+    told.push_back(fmt::format("{} {} -> {}", counters[i].name, counters[i].from, counters[i].to));
+  return joined(told);
+}
+
+std::string command_of(const ExploreRequest& request, const Candidate& point, const sim::Machine& machine) {
+  const GemmQuery& q = request.query;
+  std::string command = fmt::format("mtsim op gemm --m {} --n {} --k {} --dtype {} --variant {}", q.shape.m, q.shape.n,
+                                    q.shape.k, to_string(q.dtype), variant_of(request, point));
+  command += " --tile " + point.tile;
+  if (!request.machine_arguments.empty()) return command + request.machine_arguments;
+  return machine.config().name == request.machines.front().config().name
+             ? command
+             : command + " --machine " + machine.config().name;
+}
+
+Json exploration_json(const ExploreRequest& request, const Exploration& exploration) {
+  const auto point_json = [&](const Explored& e) {
+    Json json = {
+        {"variant", e.point.variant},
+        {"tile", e.point.tile},
+        {"bound_ms", e.point.bound_ms},
+        {"memory", {{"sm_bytes", e.point.sm_bytes}, {"am_bytes", e.point.am_bytes}, {"gsm_bytes", e.point.gsm_bytes}}}};
+    json.update(e.measured.json());
+    json["command"] = command_of(request, e.point, request.machines.front());
+    return json;
+  };
+  Json points = Json::array(), killed = Json::array(), pareto = Json::array(), beside = Json::array(),
+       compared = Json::array(), named = Json::object();
+  for (const Explored& e : exploration.points) points.push_back(point_json(e));
+  for (const auto& [condition, k] : exploration.killed) {
+    killed.push_back({{"equation", condition.first},
+                      {"memory", condition.second},
+                      {"points", k.points},
+                      {"nearest", k.example},
+                      {"needed_bytes", k.needed},
+                      {"available_bytes", k.available}});
+  }
+  for (const std::size_t i : exploration.pareto) pareto.push_back(i);
+  for (const auto& [name, e] : exploration.named) named[name] = point_json(e);
+  for (const auto& [n, measured] : exploration.neighbours) {
+    Json json = {{"dimension", n.dimension}, {"from", n.from}, {"to", n.to}};
+    if (measured) {
+      json.update({{"tile", n.point.tile},
+                   {"latency_ms", measured->latency_ms},
+                   {"why", reason(exploration.best(), {n.point, *measured}, request.machines.front().config())}});
+    } else {
+      json["why_not"] = n.why_not;
+    }
+    beside.push_back(std::move(json));
+  }
+  for (const Compared& c : exploration.compared) {
+    compared.push_back({{"tile", c.point.tile},
+                        {"note", c.note},
+                        {"latency_ms", c.latency_ms},
+                        {"rank", c.rank},
+                        {"regret", c.regret}});
+  }
+  Json machines = Json::array();
+  for (const sim::Machine& m : request.machines) machines.push_back(m.config().name);
+  const BoundQuality quality = quality_of(exploration);
+  return {{"legal_points", exploration.legal},
+          {"killed", killed},
+          {"simulated_points", exploration.points.size()},
+          {"cut_points", cut_points(exploration)},
+          {"computed_points", exploration.computed},
+          {"bound",
+           {{"least_ratio", quality.least},
+            {"median_ratio", quality.median},
+            {"most_ratio", quality.most},
+            {"faster_than_bound", quality.faster}}},
+          {"points", points},
+          {"named", named},
+          {"pareto", pareto},
+          {"neighbours", beside},
+          {"machines", machines},
+          {"compared", compared},
+          {"decided", exploration.is_decided()},
+          {"machine", machine_json(request.machines.front())},
+          {"host", {{"rank_s", exploration.rank_s}, {"simulate_s", exploration.simulate_s}}}};
+}
+
+std::string exploration_text(const ExploreRequest& request, const Exploration& exploration) {
+  const GemmQuery& q = request.query;
+  std::string text = fmt::format("gemm m={} n={} k={} {}, machine {}\n", q.shape.m, q.shape.n, q.shape.k,
+                                 to_string(q.dtype), machine_name(request.machines.front()));
+  std::int64_t dead = 0;
+  for (const auto& [condition, k] : exploration.killed) dead += k.points;
+  text += fmt::format("space: {} points, {} fit", grouped(exploration.legal + dead), grouped(exploration.legal));
+  text += exploration.killed.empty() ? "\n" : "; the others break\n";
+  Table killed({Align::left, Align::right, Align::left});
+  for (const auto& [condition, k] : exploration.killed) {
+    killed.add({fmt::format("eq. {} of {}", condition.first, condition.second), grouped(k.points),
+                fmt::format("nearest {} of {} bytes: {}", grouped(k.needed), grouped(k.available), k.example)});
+  }
+  text += killed.text(2);
+  if (exploration.points.empty())
+    return text + "nothing fits: use smaller blocks (--only) or a machine with more memory\n";
+  const BoundQuality quality = quality_of(exploration);
+  text += fmt::format(
+      "all ranked by their bound, the best {} simulated ({} given up at {:.0f} times the best of the batches before)\n"
+      "simulated / bound: {:.2f} to {:.2f}, median {:.2f}; {} faster than their bound\n\n",
+      grouped(static_cast<std::int64_t>(exploration.points.size())), grouped(cut_points(exploration)), k_cut,
+      quality.least, quality.most, quality.median, grouped(quality.faster));
+  Table top = point_table("rank");
+  for (std::size_t i = 0; i < std::min(k_shown, exploration.points.size()); ++i) {
+    if (!exploration.points[i].measured.cut) top.add(row_of(std::to_string(i + 1), exploration.points[i]));
+  }
+  for (const auto& [name, e] : exploration.named) top.add(row_of(name, e));
+  text += top.text() + "\n";
+  text += "Pareto front of latency, DDR bytes and AM bytes\n";
+  Table pareto = point_table("rank");
+  for (std::size_t i = 0; i < std::min(k_shown, exploration.pareto.size()); ++i)
+    pareto.add(row_of(std::to_string(exploration.pareto[i] + 1), exploration.points[exploration.pareto[i]]));
+  text += pareto.text();
+  if (exploration.pareto.size() > k_shown)
+    text += fmt::format("... and {} more (--json)\n", exploration.pareto.size() - k_shown);
+  text += "\n";
+  text += "the best and its neighbours: " + exploration.best().point.tile + "\n" +
+          neighbours_text(request, exploration) + "\n";
+  if (!exploration.compared.empty()) text += compared_text(request, exploration) + "\n";
+  text += "run the best again: " + command_of(request, exploration.best().point, request.machines.front()) + "\n";
+  text += fmt::format("note: {}\n", k_not_modelled);
+  text += fmt::format("host: bounds {:.1f} s, {} simulations {:.1f} s on {} processes\n", exploration.rank_s,
+                      grouped(exploration.computed), exploration.simulate_s, request.processes);
+  return text;
+}
+
+std::string exploration_csv(const ExploreRequest& request, const Exploration& exploration) {
+  std::string csv =
+      "rank,variant,m1,n1,mg,n2,k2,kg,x_buffers,w_buffers,y_buffers,y_tiles,sm_bytes,am_bytes,gsm_bytes,"
+      "bound_ms,status,latency_ms,gmac_s,gflop_s,utilisation,ddr_bytes,gsm_bytes_moved,calls,transfers";
+  for (int c = 0; c < sim::k_cycle_classes; ++c)
+    csv += fmt::format(",{}_ms", sim::name(static_cast<sim::CycleClass>(c)));
+  csv += ",command\n";
+  for (std::size_t i = 0; i < exploration.points.size(); ++i) {
+    const auto& [point, m] = exploration.points[i];
+    csv += fmt::format("{},\"{}\",{},{},{},{},{:.6f},{},{:.6f},", i + 1, point.variant,
+                       fmt::join(point_cells(point), ","), point.sm_bytes, point.am_bytes, point.gsm_bytes,
+                       point.bound_ms, m.cut ? "cut" : "done", m.latency_ms);
+    csv += fmt::format("{:.3f},{:.3f},{:.6f},{},{},{},{}", m.gmac_s, 2 * m.gmac_s, m.utilisation, m.ddr_bytes,
+                       m.gsm_bytes, m.calls, m.transfers);
+    for (const double ms : m.class_ms) csv += fmt::format(",{:.6f}", ms);
+    csv += fmt::format(",\"{}\"\n", command_of(request, point, request.machines.front()));
+  }
+  return csv;
+}
+
+}  // namespace mtsim::scenarios

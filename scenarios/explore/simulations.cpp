@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/explore/simulations.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <utility>
+
+#include "isa/diagnostic.h"
+#include "kernels/library.h"
+#include "scenarios/error.h"
+#include "scenarios/files.h"
+#include "scenarios/operator_runner.h"
+
+namespace mtsim::scenarios {
+
+namespace {
+
+/// One process's simulator.
+class Simulator {
+ public:
+  Simulator(Subject subject, std::vector<sim::Machine> machines)
+      : m_subject(std::move(subject)), m_machines(std::move(machines)) {}
+
+  Measured measure(const Json& request) {
+    const sim::Machine& machine = m_machines.at(request.at("machine"));
+    if (!m_runner) m_runner = std::make_unique<OperatorRunner>(machine);
+    m_runner->set_machine(machine);
+    std::string words = request.at("variant");
+    for (const std::string& word : m_subject.words) words += "," + word;
+    OperatorRequest point;
+    point.op = m_subject.op;
+    point.spec = {m_subject.shape, m_subject.dtype, parse_variant(*m_subject.op, words), request.at("tile")};
+    point.options.hazards = false;
+    const double limit_ms = request.at("limit_ms");
+    point.options.max_cycles =
+        static_cast<std::int64_t>(std::ceil(limit_ms * 1e-3 * machine.config().core.clock_ghz * 1e9));
+    try {
+      return of(m_runner->run(point), machine.config());
+    } catch (const sim::LaunchCut&) {
+      Measured cut;
+      cut.cut = true;
+      cut.latency_ms = limit_ms;
+      return cut;
+    }
+  }
+
+ private:
+  static Measured of(const OperatorOutcome& outcome, const sim::MachineConfig& machine) {
+    Measured m;
+    m.latency_ms = outcome.latency_ms;
+    m.gmac_s = outcome.gmac_s;
+    m.utilisation = outcome.utilisation;
+    for (const sim::CoreReport& core : outcome.launch.cores) {
+      m.calls += core.kernel_calls;
+      for (std::size_t c = 0; c < m.class_ms.size(); ++c) {
+        m.class_ms[c] += machine.milliseconds(core.cycles[c]) / static_cast<double>(outcome.launch.cores.size());
+      }
+    }
+    m.transfers = outcome.launch.dma_transfers;
+    for (int from = 0; from < sim::k_spaces; ++from) {
+      for (int to = 0; to < sim::k_spaces; ++to) {
+        const auto f = static_cast<std::size_t>(from), t = static_cast<std::size_t>(to);
+        const auto add = [&](sim::Space space, std::int64_t bytes) {
+          if (space == sim::Space::ddr) m.ddr_bytes += bytes;
+          if (space == sim::Space::gsm) m.gsm_bytes += bytes;
+        };
+        add(static_cast<sim::Space>(from), outcome.launch.bytes.read[f][t]);
+        add(static_cast<sim::Space>(to), outcome.launch.bytes.written[f][t]);
+      }
+    }
+    return m;
+  }
+
+  Subject m_subject;
+  std::vector<sim::Machine> m_machines;
+  std::unique_ptr<OperatorRunner> m_runner;
+};
+
+std::string key_of(const sim::Machine& machine, const Candidate& point) {
+  return machine.config().name + " " + point.key();
+}
+
+}  // namespace
+
+Json Measured::json() const {
+  Json classes = Json::object();
+  for (int c = 0; c < sim::k_cycle_classes; ++c)
+    classes[std::string(sim::name(static_cast<sim::CycleClass>(c)))] = class_ms[static_cast<std::size_t>(c)];
+  return {{"cut", cut},
+          {"latency_ms", latency_ms},
+          {"gmac_s", gmac_s},
+          {"utilisation", utilisation},
+          {"class_ms", classes},
+          {"ddr_bytes", ddr_bytes},
+          {"gsm_bytes", gsm_bytes},
+          {"calls", calls},
+          {"transfers", transfers}};
+}
+
+Measured Measured::from(const Json& json) {
+  Measured m;
+  m.cut = json.at("cut");
+  m.latency_ms = json.at("latency_ms");
+  m.gmac_s = json.at("gmac_s");
+  m.utilisation = json.at("utilisation");
+  for (int c = 0; c < sim::k_cycle_classes; ++c)
+    m.class_ms[static_cast<std::size_t>(c)] =
+        json.at("class_ms").at(std::string(sim::name(static_cast<sim::CycleClass>(c))));
+  m.ddr_bytes = json.at("ddr_bytes");
+  m.gsm_bytes = json.at("gsm_bytes");
+  m.calls = json.at("calls");
+  m.transfers = json.at("transfers");
+  return m;
+}
+
+Journal::Journal(std::string path, const Json& about) : m_path(std::move(path)) {
+  if (m_path.empty()) return;
+  std::error_code error;
+  std::int64_t complete = 0;  // bytes; a line that was not written to its end is written again
+  if (std::filesystem::exists(m_path, error)) {
+    const std::string text = read_text(m_path);
+    bool is_first = true;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = text.find('\n', at);
+      if (end == std::string::npos) break;
+      const Json line = Json::parse(text.substr(at, end - at), nullptr, false);
+      if (is_first && line != about) {
+        throw UsageError(
+            fmt::format("{}: what was begun there is another exploration, or one by another version; "
+                        "remove it, or give another --csv",
+                        m_path));
+      }
+      if (!is_first && (line.is_discarded() || !line.is_object() || !line.contains("point"))) {
+        throw UsageError(fmt::format("{}:{}: damaged; remove the file to begin anew", m_path, m_known.size() + 2));
+      }
+      if (!is_first) m_known[line.at("point")] = line.at("result");
+      is_first = false;
+      at = end + 1;
+      complete = static_cast<std::int64_t>(at);
+    }
+    std::filesystem::resize_file(m_path, static_cast<std::uintmax_t>(complete), error);
+    if (error) throw UsageError(fmt::format("{}: cannot be written: {}", m_path, error.message()));
+  }
+  if (complete == 0) {
+    std::ofstream out(m_path, std::ios::app);
+    out << about.dump() << '\n' << std::flush;
+    if (!out)
+      throw UsageError(fmt::format("{}: cannot be written: {}; --csv keeps what is done beside the file", m_path,
+                                   std::strerror(errno)));
+  }
+}
+
+void Journal::add(const std::string& key, const Json& result) {
+  m_known[key] = result;
+  if (m_path.empty()) return;
+  std::ofstream out(m_path, std::ios::app);
+  out << Json{{"point", key}, {"result", result}}.dump() << '\n' << std::flush;
+  if (!out) throw UsageError(fmt::format("{}: cannot be written: {}", m_path, std::strerror(errno)));
+}
+
+Simulations::Simulations(Subject subject, std::vector<sim::Machine> machines, std::size_t processes,
+                         std::function<std::string(const std::string&)> other_work)
+    : m_subject(std::move(subject)),
+      m_machines(std::move(machines)),
+      m_pool(processes, [subject = m_subject, machines = m_machines, other = std::move(other_work),
+                         simulator = std::shared_ptr<Simulator>()](const std::string& request) mutable {
+        const Json json = Json::parse(request);
+        if (!json.contains("tile")) return other(request);
+        if (!simulator) simulator = std::make_shared<Simulator>(subject, machines);
+        return simulator->measure(json).json().dump();
+      }) {}
+
+std::vector<Measured> Simulations::run(std::size_t machine, const std::vector<Candidate>& points, double limit_ms,
+                                       Journal& journal, const std::function<void()>& on_done) {
+  std::vector<Measured> results(points.size());
+  std::vector<std::string> requests;
+  std::vector<std::size_t> asked;
+  std::map<std::string, std::size_t> first;  // of points that come twice
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const std::string key = key_of(m_machines[machine], points[i]);
+    if (const auto known = journal.known().find(key); known != journal.known().end()) {
+      results[i] = Measured::from(known->second);
+      on_done();
+      continue;
+    }
+    if (!first.try_emplace(key, i).second) continue;
+    requests.push_back(
+        Json{{"machine", machine}, {"variant", points[i].variant}, {"tile", points[i].tile}, {"limit_ms", limit_ms}}
+            .dump());
+    asked.push_back(i);
+  }
+  m_pool.run(requests, [&](std::size_t index, const std::string& answer) {
+    const Json result = Json::parse(answer);
+    const std::size_t i = asked[index];
+    results[i] = Measured::from(result);
+    journal.add(key_of(m_machines[machine], points[i]), result);
+    ++m_computed;
+    on_done();
+  });
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const auto twin = first.find(key_of(m_machines[machine], points[i]));
+    if (twin != first.end()) results[i] = results[twin->second];
+  }
+  return results;
+}
+
+}  // namespace mtsim::scenarios

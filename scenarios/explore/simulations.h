@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Points of a space as real microcode in timing depth, over the host's cores, each point once: what is done goes to a
+// journal, and a run that was killed goes on from there.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scenarios/explore/candidate.h"
+#include "scenarios/operator.h"
+#include "scenarios/worker_pool.h"
+#include "sim/accounting.h"
+#include "sim/config/machine.h"
+
+namespace mtsim::scenarios {
+
+struct Measured {
+  bool cut = false;  // given up at the limit: latency_ms is that, and nothing else is known
+  double latency_ms = 0, gmac_s = 0, utilisation = 0;
+  std::array<double, sim::k_cycle_classes> class_ms{};  // mean of a core
+  std::int64_t ddr_bytes = 0, gsm_bytes = 0;            // read and written there
+  std::int64_t calls = 0, transfers = 0;
+
+  Json json() const;
+  static Measured from(const Json& json);
+};
+
+/// What is asked of every point.
+struct Subject {
+  const Operator* op = nullptr;
+  Shape shape;
+  DType dtype = DType::f32;
+  std::vector<std::string> words;  // of --variant, beside the point's own
+};
+
+/// A file of lines: what it is about, then a finished point each.
+class Journal {
+ public:
+  /// `path` empty: kept in memory only. UsageError when the file is about something else.
+  Journal(std::string path, const Json& about);
+  const std::map<std::string, Json>& known() const { return m_known; }
+  void add(const std::string& key, const Json& result);
+
+ private:
+  std::string m_path;
+  std::map<std::string, Json> m_known;
+};
+
+class Simulations {
+ public:
+  /// `rank`: what the pool answers to requests that are no point; the processes start here.
+  Simulations(Subject subject, std::vector<sim::Machine> machines, std::size_t processes,
+              std::function<std::string(const std::string&)> other_work);
+
+  /// A machine's points, `limit_ms` 0 for none; results in their order. `on_done` after each that was not known.
+  std::vector<Measured> run(std::size_t machine, const std::vector<Candidate>& points, double limit_ms,
+                            Journal& journal, const std::function<void()>& on_done);
+  WorkerPool& pool() { return m_pool; }
+  const std::vector<sim::Machine>& machines() const { return m_machines; }
+  /// Points simulated here, not found in the journal.
+  std::int64_t computed() const { return m_computed; }
+
+ private:
+  Subject m_subject;
+  std::vector<sim::Machine> m_machines;
+  WorkerPool m_pool;
+  std::int64_t m_computed = 0;
+};
+
+}  // namespace mtsim::scenarios

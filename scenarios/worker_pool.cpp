@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/worker_pool.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <system_error>
+
+#include "scenarios/error.h"
+
+namespace mtsim::scenarios {
+
+namespace {
+
+// The first byte of an answer.
+constexpr char k_result = 'r', k_usage = 'u', k_failed = 'f';
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+/// A message is its length and its bytes.
+bool write_message(int fd, const std::string& text) {
+  const std::uint64_t size = text.size();
+  return write_all(fd, {reinterpret_cast<const char*>(&size), sizeof size}) && write_all(fd, text);
+}
+
+std::optional<std::string> read_message(int fd) {
+  const auto read_all = [fd](char* at, std::size_t size) {
+    while (size > 0) {
+      const ssize_t n = ::read(fd, at, size);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return false;
+      at += n;
+      size -= static_cast<std::size_t>(n);
+    }
+    return true;
+  };
+  std::uint64_t size = 0;
+  if (!read_all(reinterpret_cast<char*>(&size), sizeof size)) return std::nullopt;
+  std::string text(size, '\0');
+  if (!read_all(text.data(), size)) return std::nullopt;
+  return text;
+}
+
+std::string answer_to(const std::function<std::string(const std::string&)>& work, const std::string& request) {
+  try {
+    return k_result + work(request);
+  } catch (const UsageError& error) {
+    return k_usage + std::string(error.what());
+  } catch (const std::exception& error) {
+    return k_failed + std::string(error.what());
+  }
+}
+
+[[noreturn]] void serve(int socket, const std::function<std::string(const std::string&)>& work) {
+  while (const auto request = read_message(socket)) {
+    if (!write_message(socket, answer_to(work, *request))) break;
+  }
+  ::_exit(0);  // what the parent has open and would flush is the parent's
+}
+
+void check(bool done, const char* what) {
+  if (!done) throw std::system_error(errno, std::generic_category(), what);
+}
+
+}  // namespace
+
+WorkerPool::WorkerPool(std::size_t processes, std::function<std::string(const std::string&)> work) {
+  const pid_t parent = ::getpid();
+  for (std::size_t i = 0; i < std::max<std::size_t>(1, processes); ++i) {
+    int ends[2];
+    check(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socketpair");
+    const pid_t pid = ::fork();
+    check(pid >= 0, "fork");
+    if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != parent) ::_exit(0);  // it died before
+      std::signal(SIGINT, SIG_IGN);           // of a terminal's Ctrl-C: the parent's to act on
+      ::close(ends[0]);
+      for (const Process& other : m_processes) ::close(other.socket);
+      serve(ends[1], work);
+    }
+    ::close(ends[1]);
+    m_processes.push_back({pid, ends[0]});
+  }
+}
+
+WorkerPool::~WorkerPool() {
+  for (const Process& process : m_processes) {
+    ::close(process.socket);
+    ::kill(process.pid, SIGKILL);
+    while (::waitpid(process.pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+}
+
+void WorkerPool::send(Process& process, std::size_t index, const std::string& request) {
+  process.index = index;
+  process.busy = true;
+  if (!write_message(process.socket, request)) throw ProgramFailed("a worker process died");
+}
+
+void WorkerPool::run(const std::vector<std::string>& requests,
+                     const std::function<void(std::size_t, const std::string&)>& on_answer) {
+  std::size_t next = 0, done = 0;
+  while (done < requests.size()) {
+    std::vector<pollfd> polled;
+    std::vector<Process*> busy;
+    for (Process& process : m_processes) {
+      if (!process.busy && next < requests.size()) {
+        send(process, next, requests[next]);
+        ++next;
+      }
+      if (!process.busy) continue;
+      polled.push_back({process.socket, POLLIN, 0});
+      busy.push_back(&process);
+    }
+    if (::poll(polled.data(), polled.size(), -1) < 0) continue;
+    for (std::size_t i = 0; i < busy.size(); ++i) {
+      if (polled[i].revents == 0) continue;
+      const auto answer = read_message(busy[i]->socket);
+      if (!answer) throw ProgramFailed("a worker process died; is the host short of memory?");
+      busy[i]->busy = false;
+      ++done;
+      const char kind = answer->empty() ? k_failed : answer->front();
+      if (kind == k_usage) throw UsageError(answer->substr(1));
+      if (kind != k_result) throw ProgramFailed(answer->substr(1));
+      on_answer(busy[i]->index, answer->substr(1));
+    }
+  }
+}
+
+}  // namespace mtsim::scenarios
