@@ -111,7 +111,13 @@ const GemmTile& gemm_tile_of(const isa::Program& program) {
   throw KernelError(fmt::format("{} is no generated gemm tile; ask for programs of gemm_tile_program", program.name));
 }
 
-std::int64_t gemm_tile_cycles(const GemmTile& tile, std::int64_t k, const isa::Pipeline& pipeline) {
+namespace {
+
+/// Of the pipelined loop, and beside it.
+struct TileCycles {
+  std::int64_t loop, fill;
+};
+TileCycles cycles_of(const GemmTile& tile, std::int64_t k, const isa::Pipeline& pipeline) {
   const std::vector<GemmTileLoop> loops = candidates(tile, pipeline);
   if (loops.empty())
     throw KernelError(fmt::format("gemm tile of {} x {} vectors has no loop", tile.rows, tile.vectors));
@@ -121,12 +127,19 @@ std::int64_t gemm_tile_cycles(const GemmTile& tile, std::int64_t k, const isa::P
     const std::int64_t pairs = std::max(1, (62 - tile.sums()) / 2);  // PROMOTED of gemm_tile.s
     fill = std::max(fill, 36 + tile.rows + std::max<std::int64_t>(tile.sums(), 16 * tile.sums() / pairs));
   }
-  return bound(tile, loops.front(), pipeline) * ((k + loops.front().steps - 1) / loops.front().steps) + fill;
+  return {bound(tile, loops.front(), pipeline) * ((k + loops.front().steps - 1) / loops.front().steps), fill};
+}
+
+}  // namespace
+
+std::int64_t gemm_tile_cycles(const GemmTile& tile, std::int64_t k, const isa::Pipeline& pipeline) {
+  const TileCycles cycles = cycles_of(tile, k, pipeline);
+  return cycles.loop + cycles.fill;
 }
 
 std::int64_t gemm_tile_least_cycles(const GemmTile& tile, std::int64_t k, const isa::Pipeline& pipeline) {
-  const std::vector<GemmTileLoop> loops = candidates(tile, pipeline);
-  return loops.empty() ? 0 : bound(tile, loops.front(), pipeline) * (k / loops.front().steps);
+  const TileCycles cycles = cycles_of(tile, k, pipeline);
+  return cycles.loop + cycles.fill / 2;
 }
 
 std::int64_t gemm_main_cycles(std::int64_t k, bool promotes) { return 8 * k + (promotes ? 39 : 22); }

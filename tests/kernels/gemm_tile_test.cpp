@@ -209,6 +209,9 @@ TEST_CASE("every tile a GEMM may call has one sum an element, and takes the cycl
         CHECK(ratio >= 1);
         CHECK(ratio <= 1.1);
         most = std::max(most, ratio);
+        const std::int64_t least = gemm_tile_least_cycles(tile, count, {});
+        CHECK(least <= cycles);
+        CHECK(static_cast<double>(cycles) <= 1.1 * static_cast<double>(least));
       }
     }
   }
