@@ -95,12 +95,12 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-/// gdb's `print/x` says the type behind a slash.
-std::string type_of_letter(const std::string& letter) {
-  if (letter == "x") return "hex";
-  if (letter == "d") return "int";
-  if (letter == "f") return "f32";
-  return letter;
+/// gdb says type and count behind a slash: `print/x`, `x/8f`.
+void add_words_of_slash(const std::string& text, Debugger::Words& words) {
+  const std::size_t letter = std::min(text.find_first_not_of("0123456789"), text.size());
+  if (letter > 0) words.push_back(text.substr(0, letter));
+  const std::string type = text.substr(letter);
+  if (!type.empty()) words.push_back(type == "x" ? "hex" : type == "d" ? "int" : type == "f" ? "f32" : type);
 }
 
 const ValueType& require_type(const std::string& name) {
@@ -124,7 +124,7 @@ std::string Debugger::run(const std::string& line) {
   std::string name = words.front();
   words.erase(words.begin());
   if (const std::size_t slash = name.find('/'); slash != std::string::npos) {
-    words.push_back(type_of_letter(name.substr(slash + 1)));
+    add_words_of_slash(name.substr(slash + 1), words);
     name.resize(slash);
   }
   const DebugCommands::Row& row = DebugCommands::find(name);

@@ -26,6 +26,8 @@ std::span<const std::byte> bytes_of(const sim::VectorRegister& value, isa::Regis
   return reg.file == isa::RegisterFile::VR ? all : all.first(8);
 }
 
+std::string stop_title(const Stop& stop) { return fmt::format("stop {}: {}", stop.number, stop.text); }
+
 std::string plural(std::int64_t count, const std::string& word) {
   return fmt::format("{} {}{}", grouped(count), word, count == 1 ? "" : "s");
 }
@@ -130,15 +132,14 @@ std::string Debugger::change_text(const Change& change) const {
     const std::string from = landing.result.lands == landing.result.issued + 1
                                  ? ""
                                  : fmt::format(", of {}", source_of(landing.result.packet, landing.result.instruction));
-    out += fmt::format("  {} {} at cycle {}{}\n", reg.str(),
-                       change_summary(bytes_of(landing.old, reg), bytes_of(landing.result.value, reg), type),
-                       landing.result.lands, from);
+    out += fmt::format("  lands {} at cycle {}: {}{}\n", reg.str(), landing.result.lands,
+                       change_summary(bytes_of(landing.old, reg), bytes_of(landing.result.value, reg), type), from);
   }
   return out;
 }
 
 std::string Debugger::hit_text(const StopWatch::Hit& hit, const Change& change, bool forward) const {
-  const std::string title = fmt::format("stop {}: {}", hit.stop->number, hit.stop->text);
+  const std::string title = stop_title(*hit.stop);
   if (hit.stop->kind == Stop::Kind::old_read) {
     return fmt::format("{}: {}, cycle {}\n{}", title, packet_name(change.packet), change.cycle, old_reads_text(change));
   }
@@ -232,8 +233,11 @@ std::string Debugger::reverse_resume(const Words&) { return go(false); }
 
 std::string Debugger::run_again(const Words&) {
   m_stepper.go_to(0);
-  if (!m_stepper.ended() && m_stops.breaks_at(m_stepper.packet())) return where();
-  return go(true);
+  std::string out;
+  for (const Stop& stop : m_stops.all()) {  // nothing has moved yet: a breakpoint at the first packet
+    if (!m_stepper.ended() && stop.packets.contains(m_stepper.packet())) out += stop_title(stop) + "\n";
+  }
+  return out.empty() ? go(true) : out + where();
 }
 
 std::string Debugger::restart(const Words&) {
@@ -269,7 +273,7 @@ std::string Debugger::flight(const Words&) {
 std::string Debugger::status(const Words&) {
   std::string out = where();
   out += fmt::format("{} from the start; the last {} can be undone at once, older ones by running again\n",
-                     plural(m_stepper.steps(), "step"), m_stepper.undo_steps());
+                     plural(m_stepper.steps(), "step"), grouped(m_stepper.undo_steps()));
   if (m_stepper.ended()) return out;
   out += fmt::format("{} in flight{}\n", plural(static_cast<std::int64_t>(m_stepper.in_flight().size()), "result"),
                      m_stepper.pending_branch() ? " and a taken branch" : "");

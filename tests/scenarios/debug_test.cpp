@@ -73,7 +73,7 @@ TEST_CASE("a step shows what is issued, stored and landed, and points out a read
                            "  OLD VALUE: SSTW (line 7) reads the old R2: the result of SLDW (line 5) lands 1 cycle "
                            "later\n"
                            "  stores sm:0x48: 0x0 -> 0x1\n"
-                           "  R2 0x1 -> 0x2a2a2a2a2a2a2a2a at cycle 9, of SLDW (line 5)\n"
+                           "  lands R2 at cycle 9: 0x1 -> 0x2a2a2a2a2a2a2a2a, of SLDW (line 5)\n"
                            "=> cycle 9, packet 5, k.s:8: SSTW R2, *+AR8[2]\n"));
 }
 
@@ -111,6 +111,24 @@ TEST_CASE("breakpoints stop in front of a label, line or packet, and when a cycl
                            "the program is done: 42 cycles, 21 packets and 21 idles\n"));
 }
 
+TEST_CASE("run stops at a breakpoint in front of the first packet", "[debug]") {
+  CHECK_THAT(Session().out("b 3\nc\nrun\n"), EndsWith("stop 1: breakpoint at line 3\n=> cycle 0, packet 0, k.s:3: "
+                                                      "SMVAGA.M1 R10, AR8 | SMOVI24 1, R2\n"));
+}
+
+TEST_CASE("a run longer than what is kept for undoing goes back all the same", "[debug]") {
+  const Session session;
+  session.write("k.yaml", "program: k.s\nregisters: {R10: 64, R16: 3000}\n");
+  const std::string out =
+      session.out("b cycle 20011\nc\nprint R1\nd\nc\nstatus\nb cycle 20011\nrc\nprint R1\nwatch R2\nrc\nrc\n");
+  CHECK_THAT(out, Contains("=> cycle 20011, packet 7 (loop)"));
+  CHECK_THAT(out, Contains("12,009 steps from the start; the last 2,048 can be undone at once"));
+  CHECK(lines_with(out, "R1 = 0x1f4 (500)\n") == 2);
+  CHECK_THAT(out,
+             EndsWith("stop 3: watch R2, undone\n  0x1 -> 0x0\n  landed at cycle 1, issued at cycle 0 by packet 0, "
+                      "k.s:3: SMOVI24 1, R2\n=> cycle 0, packet 0, k.s:3: SMVAGA.M1 R10, AR8 | SMOVI24 1, R2\n"));
+}
+
 TEST_CASE("a line without a packet stands for the next that has one", "[debug]") {
   CHECK_THAT(Session().out("break line 1\n"), Contains("stop 1: breakpoint at line 3\n  packet 0, k.s:3\n"));
 }
@@ -140,12 +158,12 @@ TEST_CASE("catch old-read stops behind the packet that read one, and delete forg
 TEST_CASE("values are printed in the type asked for", "[debug]") {
   const std::string out = Session().out(
       "c\nprint VR2 f16\np VR1\np/x VR1\np VR1 f64\np R10\np word int32\np am:AR0 f32 3\np sm:64:4\np sm:64 hex8 2\n"
-      "format f64\np VR1\np $r10\n");
+      "format f64\np VR1\nx/2f am:0x204\np $r10\n");
   CHECK_THAT(out, Contains("VR2, 64 f16:\n   [0]  0  2.188  0  2.188  0  2.188  0  2.188\n   [8]"));  // 3.5 in halves
   CHECK_THAT(out, Contains("VR1 = 32 x 1 (f32)\nVR1 = 16 x 0x3f8000003f800000 (hex)\nVR1 = 16 x 0.007812501848093234 "
                            "(f64)\nR10 = 0x40 (64)\nR10, 2 int32:\n  [0]  64  0\nam:0x200 = 3 x 3.5 (f32)\n"
                            "sm:0x40 = 0x2a2a2a2a (hex32)\nsm:0x40 = 2 x 0x2a (hex8)\n"));
-  CHECK_THAT(out, EndsWith("R10 = 0x40 (64)\n"));
+  CHECK_THAT(out, EndsWith("am:0x204 = 2 x 3.5 (f32)\nR10 = 0x40 (64)\n"));
 }
 
 TEST_CASE("a fault is shown with its place and can be stepped back from", "[debug]") {
