@@ -172,6 +172,7 @@ Stop Debugger::packets_of(const Words& words) const {
   const auto label = program.labels.find(words[0]);
   if (label == program.labels.end()) {
     std::vector<std::string_view> names;
+    names.reserve(program.labels.size());
     for (const auto& [name, packet] : program.labels) names.push_back(name);
     throw UsageError(fmt::format("no label '{}'{}; write break LABEL, cycle N, line N or packet N", words[0],
                                  isa::did_you_mean(words[0], names)));
@@ -248,9 +249,9 @@ std::string Debugger::stops_text() const {
 std::string Debugger::registers_text() const {
   Table table({Align::left, Align::right, Align::right});
   const auto add = [&](isa::RegisterFile file, const auto& values) {
-    for (std::uint16_t i = 0; i < values.size(); ++i) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
       if (values[i] == 0) continue;
-      table.add({isa::Register{file, i}.str(), fmt::format("{:#x}", values[i]),
+      table.add({isa::Register{file, static_cast<std::uint16_t>(i)}.str(), fmt::format("{:#x}", values[i]),
                  fmt::format("{}", static_cast<std::int64_t>(values[i]))});
     }
   };
@@ -260,7 +261,7 @@ std::string Debugger::registers_text() const {
   add(isa::RegisterFile::OR, state.orr);
   add(isa::RegisterFile::SVR, state.svr);
   std::string vectors;
-  for (std::uint16_t i = 0; i < state.vr.size(); ++i) {
+  for (std::size_t i = 0; i < state.vr.size(); ++i) {
     if (state.vr[i] != sim::VectorRegister{}) vectors += fmt::format(" VR{}", i);
   }
   return table.text() + (vectors.empty() ? "no vector differs from 0\n" : "vectors not 0:" + vectors + "\n");
@@ -368,7 +369,7 @@ std::string Debugger::help(const Words& words) {
   return out;
 }
 
-std::string Debugger::leave(const Words&) {
+std::string Debugger::leave(const Words& /*words*/) {
   m_quit = true;
   return "";
 }

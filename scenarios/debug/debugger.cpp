@@ -228,10 +228,10 @@ std::string Debugger::back(const Words& words) {
   return where();
 }
 
-std::string Debugger::resume(const Words&) { return go(true); }
-std::string Debugger::reverse_resume(const Words&) { return go(false); }
+std::string Debugger::resume(const Words& /*words*/) { return go(true); }
+std::string Debugger::reverse_resume(const Words& /*words*/) { return go(false); }
 
-std::string Debugger::run_again(const Words&) {
+std::string Debugger::run_again(const Words& /*words*/) {
   m_stepper.go_to(0);
   std::string out;
   for (const Stop& stop : m_stops.all()) {  // nothing has moved yet: a breakpoint at the first packet
@@ -240,12 +240,12 @@ std::string Debugger::run_again(const Words&) {
   return out.empty() ? go(true) : out + where();
 }
 
-std::string Debugger::restart(const Words&) {
+std::string Debugger::restart(const Words& /*words*/) {
   m_stepper.go_to(0);
   return where();
 }
 
-std::string Debugger::flight(const Words&) {
+std::string Debugger::flight(const Words& /*words*/) {
   std::string out;
   if (const auto branch = m_stepper.pending_branch()) {
     out = fmt::format("a branch to {} takes effect at cycle {}\n",
@@ -270,7 +270,7 @@ std::string Debugger::flight(const Words&) {
   return out + table.text();
 }
 
-std::string Debugger::status(const Words&) {
+std::string Debugger::status(const Words& /*words*/) {
   std::string out = where();
   out += fmt::format("{} from the start; the last {} can be undone at once, older ones by running again\n",
                      plural(m_stepper.steps(), "step"), grouped(m_stepper.undo_steps()));

@@ -78,8 +78,9 @@ bool uniform(std::span<const std::byte> bytes, std::size_t width) {
 std::span<const ValueType> value_types() { return k_types; }
 
 const ValueType* find_value_type(std::string_view name) {
-  const auto found = std::find_if(k_types.begin(), k_types.end(), [&](const ValueType& t) { return t.name == name; });
-  return found == k_types.end() ? nullptr : &*found;
+  const auto* const found =
+      std::find_if(k_types.begin(), k_types.end(), [&](const ValueType& t) { return t.name == name; });
+  return found == k_types.end() ? nullptr : found;
 }
 
 const ValueType& value_type(std::string_view name) {

@@ -36,14 +36,14 @@ class Stepper {
 
   /// A result between issue and landing. A pair is two of them.
   struct InFlight {
-    isa::Register reg;
     VectorRegister value;  // of a scalar: lane 0
     std::int64_t issued = 0;
-    std::int64_t lands = 0;  // the first cycle whose packet reads it
+    std::int64_t lands = 0;      // the first cycle whose packet reads it
+    std::uint64_t sequence = 0;  // orders all results of the run by issue
     int packet = 0;
     int instruction = 0;
-    bool post_modify = false;    // of an address register, by its load or store
-    std::uint64_t sequence = 0;  // orders all results of the run by issue
+    isa::Register reg;
+    bool post_modify = false;  // of an address register, by its load or store
   };
   struct Landing {
     InFlight result;
