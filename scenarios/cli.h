@@ -32,6 +32,7 @@ struct Command {
 };
 
 Command add_exec(CLI::App& app, CommonOptions& common);
+Command add_debug(CLI::App& app, CommonOptions& common);
 Command add_import(CLI::App& app, CommonOptions& common);
 Command add_check(CLI::App& app, CommonOptions& common);
 Command add_fmt(CLI::App& app, CommonOptions& common);

@@ -35,24 +35,26 @@ std::vector<std::string> assumed_instructions(const isa::Program& program) {
   return names;
 }
 
-ExecOutcome run_exec(const ExecSpec& spec, const sim::Machine& machine) {
-  const sim::MachineConfig& config = machine.config();
-  const sim::DecodedProgram decoded(spec.program, config.pipeline);
-  std::vector<std::byte> sm(static_cast<std::size_t>(config.core.sm_bytes));
-  std::vector<std::byte> am(static_cast<std::size_t>(config.core.am_bytes));
-  auto memory = [&](sim::CoreMemory space) -> std::vector<std::byte>& {
-    return space == sim::CoreMemory::sm ? sm : am;
-  };
+CoreBytes initial_memory(const ExecSpec& spec, const sim::MachineConfig& machine) {
+  CoreBytes memory{std::vector<std::byte>(static_cast<std::size_t>(machine.core.sm_bytes)),
+                   std::vector<std::byte>(static_cast<std::size_t>(machine.core.am_bytes))};
   for (const auto& image : spec.memory) {
-    const auto bytes = std::span(memory(image.space)).subspan(image.address, static_cast<std::size_t>(image.bytes));
+    const auto bytes = std::span(memory.of(image.space)).subspan(image.address, static_cast<std::size_t>(image.bytes));
     if (image.path.empty()) {
       std::fill(bytes.begin(), bytes.end(), image.fill);
     } else {
       read_bytes(image.path, bytes);
     }
   }
+  return memory;
+}
 
-  sim::Executor executor(sm, am);
+ExecOutcome run_exec(const ExecSpec& spec, const sim::Machine& machine) {
+  const sim::MachineConfig& config = machine.config();
+  const sim::DecodedProgram decoded(spec.program, config.pipeline);
+  CoreBytes memory = initial_memory(spec, config);
+
+  sim::Executor executor(memory.sm, memory.am);
   executor.registers() = spec.registers;
   ExecOutcome outcome;
   sim::RunOptions options;
@@ -62,7 +64,8 @@ ExecOutcome run_exec(const ExecSpec& spec, const sim::Machine& machine) {
   outcome.result = executor.run(decoded, options);
 
   for (const auto& dump : spec.dumps) {
-    write_bytes(dump.path, std::span(memory(dump.space)).subspan(dump.address, static_cast<std::size_t>(dump.bytes)));
+    write_bytes(dump.path,
+                std::span(memory.of(dump.space)).subspan(dump.address, static_cast<std::size_t>(dump.bytes)));
   }
   for (std::size_t p = 0; p < spec.program.packets.size(); ++p) {
     for (const auto& instruction : spec.program.packets[p].instructions) {

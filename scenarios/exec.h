@@ -2,6 +2,7 @@
 // Runs an exec spec: one microkernel on one core, without SystemC.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,6 +22,14 @@ struct ExecOutcome {
   std::vector<std::string> assumed_packet_rules;
   std::vector<isa::Diagnostic> check;  // what `mtsim check` says about the program on this machine
 };
+
+/// Both memories of one core.
+struct CoreBytes {
+  std::vector<std::byte> sm, am;
+  std::vector<std::byte>& of(sim::CoreMemory space) { return space == sim::CoreMemory::sm ? sm : am; }
+};
+/// As the spec fills them, zero elsewhere.
+CoreBytes initial_memory(const ExecSpec& spec, const sim::MachineConfig& machine);
 
 /// Runs `spec` and writes its dumps, also those of a run that ended with a fault or at max_cycles. Throws isa::IsaError
 /// when the machine's latencies make the program's schedule wrong.

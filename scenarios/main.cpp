@@ -34,6 +34,7 @@ Examples:
   mtsim import blas.c -o kernels.out                   published kernels to .s files
   mtsim check kernels/gemm/gemm_f32_6x128.s            find wrong schedules
   mtsim exec kernel.yaml --annotate                    run one microkernel on one core
+  mtsim debug kernel.yaml                              the same packet by packet, forwards and backwards
 
 Exit status: 0 done, 1 the simulated program or a comparison failed, 2 wrong usage or input.)";
 
@@ -127,8 +128,8 @@ int run(int argc, char** argv) {
   add_json_option(app, common);
   add_machine_options(app, common);
   std::vector<Command> commands;
-  for (auto* add : {add_exec, add_import, add_check, add_fmt, add_schedule, add_op, add_run, add_fit, add_regress,
-                    add_describe, add_explore, add_report}) {
+  for (auto* add : {add_exec, add_debug, add_import, add_check, add_fmt, add_schedule, add_op, add_run, add_fit,
+                    add_regress, add_describe, add_explore, add_report}) {
     commands.push_back(add(app, common));
   }
   refuse_empty_values(app);

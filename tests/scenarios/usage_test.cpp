@@ -22,7 +22,7 @@ TEST_CASE("without arguments the command prints its help", "[usage]") {
 TEST_CASE("every subcommand has help with an example", "[usage]") {
   const Folder folder;
   for (const std::string name :
-       {"exec", "import", "check", "fmt", "schedule", "op", "op gemm", "run", "fit", "describe", "report"}) {
+       {"exec", "debug", "import", "check", "fmt", "schedule", "op", "op gemm", "run", "fit", "describe", "report"}) {
     INFO(name);
     const CommandResult result = folder.mtsim(name + " --help");
     CHECK(result.exit_code == 0);
