@@ -35,14 +35,12 @@ sim::Machine apply_sets(Scenario& scenario, const CommonOptions& common) {
     machine.set(key, value);
   }
   require_memory_model(machine);
-  protect_from_json(common, {scenario.path, machine.path()});
   return machine;
 }
 
 int run(const std::string& path, const WatchOptions& options, const CommonOptions& common) {
   Scenario scenario = load_scenario(path);
   OperatorRunner runner(apply_sets(scenario, common));
-  protect_from_json(common, {options.suppress});
   Watch watch(options, runner.machine().config());
   runner.set_watch(watch);
   ScenarioResult result;
@@ -50,8 +48,8 @@ int run(const std::string& path, const WatchOptions& options, const CommonOption
     Progress progress(scenario.name, static_cast<std::int64_t>(scenario.cells().size()));
     result = run_scenario(scenario, runner, [&progress] { progress.step(); });
   }
-  watch.finish();
   emit(common, scenario_json(scenario, result, runner.machine()), scenario_text(scenario, result, runner.machine()));
+  watch.finish();  // a trace that cannot be written loses no result
   return result.passed() ? k_exit_done : k_exit_failed;
 }
 
