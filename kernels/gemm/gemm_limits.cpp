@@ -4,9 +4,9 @@
 namespace mtsim::kernels::gemm {
 
 void refuse(const GemmShape& shape, const GemmLimit& limit, const std::string& formula, const std::string& advice) {
-  throw GemmLimitError(limit, fmt::format("{}: eq. {}: {} needs {} bytes of {}, {} available; {}", text(shape),
-                                          limit.equation, formula, limit.needed, limit.memory, limit.available,
-                                          advice));
+  throw GemmLimitError(
+      limit, fmt::format("{}: eq. {}: {} needs {} bytes of {}, {} available; {}", text(shape), limit.equation, formula,
+                         limit.needed, limit.memory, limit.available, advice));
 }
 
 void check_channels(const GemmShape& shape, std::string_view dataflow, int needed, const sim::MachineConfig& machine) {

@@ -94,8 +94,8 @@ GemmPlan plan_large_m(GemmPlan plan, const sim::MachineConfig& machine) {
   const std::int64_t b = format.bytes, sum_b = bytes_of(plan.sum_type()), cores = machine.cluster.cores;
   const auto& [one_x, all_x, one_y, all_y, gsm] = limits;
 
-  const std::string less_k2 = shrink("k2", floor_to(all_x.available / (tiles.x_buffers * b * plan.x_rows), format.k_unit),
-                                     format.k_least, "mg");
+  const std::string less_k2 = shrink(
+      "k2", floor_to(all_x.available / (tiles.x_buffers * b * plan.x_rows), format.k_unit), format.k_least, "mg");
   const auto x_sizes = fmt::format("M2 * K2 with {}, K2={}", m2_text(plan, machine), tiles.k2);
   check(shape, one_x, term(1, b, x_sizes), less_k2);
   check(shape, all_x, term(tiles.x_buffers, b, x_sizes), less_k2);
