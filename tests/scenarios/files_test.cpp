@@ -58,6 +58,8 @@ pid_t start(const Folder& folder, const std::string& arguments) {
       "cd " + folder.path(".") + " && MTSIM_MEMO=off exec " MTSIM_COMMAND " " + arguments + " >/dev/null 2>&1";
   const pid_t pid = ::fork();
   if (pid == 0) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+      std::signal(signal, SIG_DFL);  // a shell's background ignores some
     ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
     ::_exit(127);
   }
