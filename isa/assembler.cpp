@@ -2,6 +2,7 @@
 #include "isa/assembler.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -390,6 +391,7 @@ void TextAssembler::finish() {
   }
   check_operand_count();
   check_moved_parameters();
+  check_defines();
   if (m_program.packets.empty() && m_diagnostics.empty()) {
     m_line = 0;
     report(SyntaxError(0, "the program has no instructions", "", "empty"));
@@ -425,6 +427,20 @@ void TextAssembler::check_moved_parameters() {
                                      all[i].reg.str()),
                          "give each its own register", "duplicate-operand"));
     }
+  }
+}
+
+// A parameter that the text does not have would change nothing.
+void TextAssembler::check_defines() {
+  if (!m_diagnostics.empty()) return;  // the .equ may stand behind what could not be read
+  const std::vector<std::string_view> names(m_equates.begin(), m_equates.end());
+  m_line = 0;
+  for (const auto& [name, unused_value] : m_options.defines) {
+    if (m_equates.count(name) > 0) continue;
+    report(SyntaxError(0, fmt::format("no .equ '{}'", name),
+                       names.empty() ? "it has none; leave the define out"
+                                     : fmt::format("it has {}{}", fmt::join(names, ", "), did_you_mean(name, names)),
+                       "define"));
   }
 }
 

@@ -16,7 +16,8 @@ namespace mtsim::isa {
 
 struct AssembleOptions {
   std::vector<Register> operands;  // which register each %n is; R10, R12, R14, ... or the .param when empty
-  std::map<std::string, std::int64_t> defines;  // parameters of a template: win over its .equ of that name
+  std::map<std::string, std::int64_t> defines;  // parameters of a template: win over its .equ of that name,
+                                                // which it must have
   // What .linear regions are scheduled for; hand packets say theirs with .scheduled_for.
   Pipeline pipeline;
   bool allow_assumed = false;  // the scheduler may use packet shapes not known to run on hardware

@@ -119,6 +119,7 @@ void TextAssembler::define_equate(TokenSpan tokens, int end_column) {
                       "equ");
   }
   const std::int64_t value = parse_expression(pieces[1], end_column, m_context.equates);
+  m_equates.insert(name);
   if (m_options.defines.count(name) == 0) m_context.equates[name] = value;  // the text's value is the default
   if (in_header()) m_program.header.push_back(fmt::format(".equ {}, {}", name, text_of(pieces[1])));
 }

@@ -202,7 +202,13 @@ class Doctor {
       report.pipelined = true;
       report.stages = schedule->stages;
       prove(modulo(written), modulo(copied.loop), search.failed, k_proof_budget, report);
-      replace(loop, recovered, copied.loop.body, *schedule, fresh, report);
+      Program changed = replaced(loop, recovered, copied.loop.body, *schedule, fresh, found);
+      const int more = found.call_cycles - found.hand_call_cycles;
+      if (report.interval == loop.interval && more >= 0 && !m_options.replace_equal) {
+        throw CannotReplace(fmt::format("the hand loop has the same initiation interval, and a call is {}",
+                                        more > 0 ? fmt::format("{} cycles shorter", more) : "as long"));
+      }
+      m_out.program = std::move(changed);
       found.replaced = true;
     } catch (const CannotReplace& reason) {
       found.why_kept = reason.what();
@@ -212,9 +218,11 @@ class Doctor {
     }
   }
 
-  void replace(const HandLoop& loop, const RecoveredLoop& recovered, const std::vector<Instruction>& body,
-               const ModuloSchedule& schedule, const FreshRegister& fresh, LoopReport& report) {
+  /// The program with the new loop, and what a call of it takes.
+  Program replaced(const HandLoop& loop, const RecoveredLoop& recovered, const std::vector<Instruction>& body,
+                   const ModuloSchedule& schedule, const FreshRegister& fresh, RescheduledLoop& found) const {
     const Program& program = m_out.program;
+    LoopReport& report = found.report;
     if (program.scheduled_for != m_machine) {
       throw CannotReplace("the packets around it are scheduled for other latencies than this machine's");
     }
@@ -247,7 +255,10 @@ class Doctor {
       if (diagnostic.severity == Severity::error)
         throw CannotReplace("the check of the result says: " + diagnostic.str());
     }
-    m_out.program = std::move(changed);
+    found.call_iterations = schedule.stages;
+    found.hand_call_cycles = schedule.stages * loop.interval;
+    for (int s = 0; s <= kernel + 1; ++s) found.call_cycles += static_cast<int>(code[index(s)].cycles.size());
+    return changed;
   }
 
   // Values that cross the loop's ends keep their register. Others go where the program has nothing, or where the loop
@@ -369,7 +380,11 @@ std::string print(const RescheduledLoop& loop) {
     if (less == 0 && report.refuted_here) text += ": with these registers it cannot be shorter";
   }
   text += "\n";
-  return text + (loop.replaced ? "  replaced\n" : fmt::format("  not replaced: {}\n", loop.why_kept));
+  if (!loop.replaced) return text + fmt::format("  kept: {}\n", loop.why_kept);
+  return text +
+         fmt::format("  replaced: {} iteration{} of a call take {} cycles, {} before; each further one {}, {} before\n",
+                     loop.call_iterations, loop.call_iterations == 1 ? "" : "s", loop.call_cycles,
+                     loop.hand_call_cycles, report.interval, loop.hand_interval);
 }
 
 }  // namespace mtsim::isa

@@ -65,6 +65,7 @@ class TextAssembler {
   void check_given_operands();
   void check_operand_count();
   void check_moved_parameters();
+  void check_defines();
   void report(const SyntaxError& error);
   Place place(int column) const { return {m_file, m_line, column}; }
   bool in_header() const { return m_program.packets.empty() && !m_header_done; }
@@ -79,6 +80,7 @@ class TextAssembler {
   std::map<std::string, Place> m_label_places;
   std::map<std::string, Place> m_region_places;
   std::set<std::string> m_duplicate_regions;
+  std::set<std::string, std::less<>> m_equates;               // that the text has
   std::vector<std::pair<std::size_t, Place>> m_open_regions;  // index into Program::regions
   std::map<std::uint64_t, Register> m_numbered_used;          // every %n of the text
   std::vector<std::string> m_comments;                        // whole-line comments waiting for the next packet

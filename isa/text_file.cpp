@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "isa/diagnostic.h"
+#include "isa/file_use.h"
 
 namespace mtsim::isa {
 namespace {
@@ -26,6 +27,11 @@ std::string read_text_file(const std::string& path) {
   if (fs::is_character_file(status) || fs::is_block_file(status)) {
     fail("cannot read '" + path + "': it is a device", "name a file");
   }
+  // One with a name waits for a writer who may never come; those of a shell's <(...) and | have none.
+  if (fs::is_fifo(status) && !fs::canonical(path, ignored).empty()) {
+    fail("cannot read '" + path + "': it is a named pipe", "name a file");
+  }
+  FileUse::reads(path);
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   std::string text;

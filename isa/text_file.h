@@ -9,8 +9,8 @@ namespace mtsim::isa {
 
 inline constexpr std::size_t k_max_text_bytes = std::size_t{16} << 20;
 
-/// The bytes of a file or pipe. Throws IsaError (code "unreadable") when it cannot be read, is a folder or a device, or
-/// has more than k_max_text_bytes.
+/// The bytes of a file or pipe, which FileUse gets to know. Throws IsaError (code "unreadable") when it cannot be read,
+/// is a folder, a device or a named pipe, or has more than k_max_text_bytes.
 std::string read_text_file(const std::string& path);
 
 }  // namespace mtsim::isa

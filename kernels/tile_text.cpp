@@ -18,7 +18,9 @@ void parse_tiles(const std::string& text, std::span<const TileKey> keys) {
   if (keys.empty() && !text.empty())
     throw KernelError(fmt::format("tile '{}': this operator has no tiles; leave it out", text));
   std::vector<std::string_view> names;
-  for (const TileKey& key : keys) names.push_back(key.name);
+  for (const TileKey& key : keys) {
+    if (key.value != nullptr) names.push_back(key.name);
+  }
   std::vector<bool> given(keys.size());
   std::string_view rest = text;
   for (bool more = !text.empty(); more;) {
@@ -31,6 +33,10 @@ void parse_tiles(const std::string& text, std::span<const TileKey> keys) {
     if (key == keys.end()) {
       throw KernelError(fmt::format("tile '{}': unknown key '{}'; known: {}{}", text, name, fmt::join(names, ", "),
                                     isa::did_you_mean(name, names)));
+    }
+    if (key->value == nullptr) {
+      throw KernelError(
+          fmt::format("tile '{}': {} {}; known here: {}", text, name, key->why_not, fmt::join(names, ", ")));
     }
     const auto index = static_cast<std::size_t>(key - keys.begin());
     if (given[index]) throw KernelError(fmt::format("tile '{}': {} is given twice; keep one", text, name));

@@ -11,7 +11,8 @@ namespace mtsim::kernels {
 
 struct TileKey {
   std::string_view name;
-  std::int64_t* value;  // holds the default
+  std::int64_t* value;  // holds the default; nullptr: not to be had here, `why_not`
+  std::string_view why_not = "";
 };
 
 /// Sets the values `text` names, the others stay. Throws KernelError for an unknown or repeated key and for what is no

@@ -8,7 +8,7 @@
 
 #include "isa/assembler.h"
 #include "scenarios/error.h"
-#include "scenarios/files.h"
+#include "sim/config/output_file.h"
 #include "sim/config/scalar.h"
 #include "sim/memory_model.h"
 
@@ -43,14 +43,6 @@ CLI::Validator whole_number(std::int64_t low) {
       "");
 }
 
-void protect_from_json(const CommonOptions& common, const std::vector<std::string>& inputs) {
-  if (common.json.empty() || common.json == "-") return;
-  for (const std::string& input : inputs) {
-    if (!input.empty() && same_file(common.json, input))
-      throw UsageError(fmt::format("--json {}: would overwrite '{}'; name another file", common.json, input));
-  }
-}
-
 void require_memory_model(const sim::Machine& machine) {
   const auto names = sim::memory_model_names();
   const std::string& name = machine.config().ddr.memory_model;
@@ -63,7 +55,6 @@ void require_memory_model(const sim::Machine& machine) {
 sim::Machine load_machine(const CommonOptions& common, const std::string& fallback) {
   sim::Machine machine = sim::Machine::load(common.machine.empty() ? fallback : common.machine, common.sets);
   require_memory_model(machine);
-  protect_from_json(common, {machine.path()});
   return machine;
 }
 
@@ -121,7 +112,8 @@ isa::AssembleOptions assemble_options(const ProgramOptions& options, const isa::
     if (name.empty() || end == 0 || end != value.size()) {
       throw UsageError(fmt::format("--define: '{}' is not NAME=VALUE with a whole number, e.g. K=64", text));
     }
-    assemble.defines[name] = number;
+    if (!assemble.defines.try_emplace(name, number).second)
+      throw UsageError(fmt::format("--define: '{}' is given twice; keep one", name));
   }
   return assemble;
 }
@@ -132,7 +124,7 @@ void emit(const CommonOptions& common, const Json& json, const std::string& text
     return;
   }
   fmt::print("{}", text);
-  if (!common.json.empty()) write_text(common.json, dump(json));
+  if (!common.json.empty()) sim::write_file(common.json, k_json_writer, dump(json));
 }
 
 }  // namespace mtsim::scenarios

@@ -19,12 +19,13 @@ inline constexpr int k_exit_usage = 2;   // wrong usage or input
 
 /// The options several subcommands share; also accepted in front of the subcommand.
 struct CommonOptions {
-  std::string json;               // --json FILE, "-" is stdout; empty: no JSON
+  std::string json;               // --json FILE, "-" is stdout; empty: no JSON. main asks whether it can be written
   std::string machine;            // --machine NAME|FILE; empty: the default
   std::vector<std::string> sets;  // --set key=value
 };
 
 inline constexpr const char* k_default_machine = "mt3000";
+inline constexpr const char* k_json_writer = "--json";  // for isa::FileUse
 
 struct Command {
   CLI::App* app = nullptr;
@@ -52,9 +53,6 @@ void add_set_option(CLI::App& app, CommonOptions& common, const std::string& hel
 
 /// A whole decimal number from `low` on, strictly: no 010, no 0x10.
 CLI::Validator whole_number(std::int64_t low);
-
-/// UsageError when --json would overwrite one of these files.
-void protect_from_json(const CommonOptions& common, const std::vector<std::string>& inputs);
 
 /// UsageError when the machine names a DDR model there is not.
 void require_memory_model(const sim::Machine& machine);

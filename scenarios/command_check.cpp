@@ -36,7 +36,6 @@ Checked check_file(const std::string& file, const Options& options, const isa::P
 
 int run(const Options& options, const CommonOptions& common) {
   const sim::Machine machine = load_machine(common);
-  protect_from_json(common, options.files);
   int exit_code = k_exit_done;
   std::string text;
   Json results = Json::array();

@@ -20,13 +20,6 @@ struct Options {
 int run(const Options& options, const CommonOptions& common) {
   const sim::Machine machine = load_machine(common);
   const ExecSpec spec = load_exec_spec(options.spec, machine.config());
-  protect_from_json(common, spec.inputs);
-  for (const auto& dump : spec.dumps) protect_from_json(common, {dump.path});
-  for (const auto& dump : spec.dumps) {
-    if (same_file(dump.path, machine.path()))
-      throw UsageError(
-          fmt::format("{}: the dump '{}' would overwrite the machine file; name another file", spec.path, dump.file));
-  }
   const ExecOutcome outcome = run_exec(spec, machine);
   Json json = exec_json(spec, outcome);
   std::string text = exec_text(spec, outcome);

@@ -6,12 +6,14 @@
 
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
-#include "scenarios/files.h"
 #include "scenarios/fit.h"
+#include "sim/config/output_file.h"
 
 namespace mtsim::scenarios {
 
 namespace {
+
+constexpr const char* k_residuals_writer = "the residuals of --write";
 
 struct Options {
   std::string scenario;
@@ -25,8 +27,8 @@ std::string residuals_path(const Options& options) {
 
 /// What --write needs, asked before the work: a file that can take the numbers, and is the machine that is fitted.
 void require_fit_target(const Options& options, const std::vector<std::string>& keys, const CommonOptions& common) {
-  require_writable(options.machine_file);
-  require_writable(residuals_path(options));
+  sim::require_writable(options.machine_file, sim::k_fit_writer, isa::FileUse::Purpose::update);
+  sim::require_writable(residuals_path(options), k_residuals_writer);
   if (!common.sets.empty()) {
     throw UsageError(fmt::format(
         "fit --write {}: with --set another machine would be fitted than the file describes; put the number into the "
@@ -35,7 +37,7 @@ void require_fit_target(const Options& options, const std::vector<std::string>& 
   }
   if (!common.machine.empty()) {
     const std::string fitted = sim::Machine::load(common.machine).path();
-    if (!same_file(fitted, options.machine_file)) {
+    if (!isa::same_file(fitted, options.machine_file)) {
       throw UsageError(fmt::format("fit --write {}: --machine is another file, {}; name one of the two",
                                    options.machine_file, fitted));
     }
@@ -52,7 +54,9 @@ void write_fit(const Options& options, const Scenario& scenario, const FitResult
          fmt::format("{} ({} cells, mean error {:.1f} %)", scenario.paper_source, cells, result.mape_percent)});
   }
   const std::string residuals = residuals_path(options);
-  StagedFile staged(residuals, dump(json));  // a full disk is noticed before the machine file changes
+  sim::OutputFile staged(residuals, k_residuals_writer);
+  staged.write(dump(json));
+  staged.complete();  // a full disk is noticed before the machine file changes
   sim::write_fitted(options.machine_file, numbers);
   staged.commit();
   fmt::print(stderr, "wrote {} and {}\n", options.machine_file, residuals);
@@ -65,7 +69,6 @@ int run(const Options& options, const CommonOptions& common) {
   OperatorRunner runner(load_machine(common, fallback));
   const auto parameters = fit_parameters(runner.machine(), keys);
   if (!options.machine_file.empty()) require_fit_target(options, keys, common);
-  protect_from_json(common, {scenario.path});
   fmt::print(stderr, "fitting {} cells of {}; mean absolute error of {}:\n", scenario.cells().size(), scenario.name,
              k_fit_metric);
   const FitResult result = fit(scenario, runner, parameters, [&parameters](const FitStep& step) {

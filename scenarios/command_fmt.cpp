@@ -9,6 +9,7 @@
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
 #include "scenarios/files.h"
+#include "sim/config/output_file.h"
 
 namespace mtsim::scenarios {
 
@@ -35,7 +36,7 @@ int run(const Options& options) {
       fmt::print(stderr, "{}: is not formatted; mtsim fmt -i {}\n", file, file);
       exit_code = k_exit_failed;
     } else if (options.in_place) {
-      if (text != formatted) write_text(file, formatted);
+      if (text != formatted) sim::write_file(file, "fmt -i", formatted, isa::FileUse::Purpose::update);
     } else {
       fmt::print("{}", formatted);
     }

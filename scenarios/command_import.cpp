@@ -8,6 +8,7 @@
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
 #include "scenarios/files.h"
+#include "sim/config/output_file.h"
 
 namespace mtsim::scenarios {
 
@@ -23,15 +24,12 @@ int run(const Options& options, const CommonOptions& common) {
   if (bodies.empty() && !diagnostics.empty()) throw isa::IsaError(diagnostics);
   if (bodies.empty())
     throw UsageError(fmt::format("{}: has no asm body; give a C file with GCC extended asm", options.source));
-  protect_from_json(common, {options.source});
   std::vector<std::string> paths;
+  const auto writer = [](const isa::ImportedBody& body) { return fmt::format("{}: the body", body.place.str()); };
   for (const auto& body : bodies) {
     paths.push_back((std::filesystem::path(options.folder) / (body.name + ".s")).string());
-    if (same_file(paths.back(), options.source))
-      throw UsageError(
-          fmt::format("{}: would be overwritten by its own import; choose another folder", options.source));
+    isa::FileUse::writes(paths.back(), writer(body));  // all, before the first is written
   }
-  protect_from_json(common, paths);
   std::error_code error;
   std::filesystem::create_directories(options.folder, error);
   if (error) throw UsageError(fmt::format("{}: cannot make this folder: {}", options.folder, error.message()));
@@ -40,7 +38,7 @@ int run(const Options& options, const CommonOptions& common) {
   for (std::size_t i = 0; i < bodies.size(); ++i) {
     const auto& body = bodies[i];
     const std::string& path = paths[i];
-    write_text(path, body.text);
+    sim::write_file(path, writer(body), body.text);
     json["files"].push_back({{"name", body.name}, {"file", path}, {"place", body.place.str()}});
     text += fmt::format("{}: {}\n", body.place.str(), path);
   }

@@ -36,7 +36,6 @@ sim::Machine apply_sets(Scenario& scenario, const CommonOptions& common) {
     machine.set(key, value);
   }
   require_memory_model(machine);
-  protect_from_json(common, {scenario.path, machine.path()});
   return machine;
 }
 
@@ -51,7 +50,6 @@ int run(const Options& given, const CommonOptions& common) {
   const WatchOptions& options = given.watch;
   Scenario scenario = load_scenario(given.path);
   OperatorRunner runner(apply_sets(scenario, common));
-  protect_from_json(common, {options.suppress});
   Watch watch(options, runner.machine().config());
   runner.set_watch(watch);
   ScenarioResult result;
@@ -59,13 +57,13 @@ int run(const Options& given, const CommonOptions& common) {
     Progress progress(scenario.name, static_cast<std::int64_t>(scenario.cells().size()));
     result = run_scenario(scenario, runner, [&progress] { progress.step(); });
   }
-  watch.finish();
   if (given.samples > 0) {
     Progress progress(scenario.name + ", samples", given.samples);
     result.perturbation =
         perturb(scenario, runner.machine(), given.samples, given.seed, [&progress] { progress.step(); });
   }
   emit(common, scenario_json(scenario, result, runner.machine()), scenario_text(scenario, result, runner.machine()));
+  watch.finish();  // a trace that cannot be written loses no result
   return result.passed() ? k_exit_done : k_exit_failed;
 }
 

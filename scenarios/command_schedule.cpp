@@ -9,11 +9,13 @@
 #include "isa/schedule_view.h"
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
-#include "scenarios/files.h"
+#include "sim/config/output_file.h"
 
 namespace mtsim::scenarios {
 
 namespace {
+
+constexpr const char* k_output_writer = "-o";
 
 struct Options {
   std::string file;
@@ -89,11 +91,15 @@ int run_doctor(const Options& options, const CommonOptions& common, const isa::P
     json["hand_interval"] = loop.hand_interval;
     json["replaced"] = loop.replaced;
     json["why_kept"] = loop.why_kept;
+    if (loop.call_iterations > 0) {
+      json["call"] = {
+          {"iterations", loop.call_iterations}, {"hand_cycles", loop.hand_call_cycles}, {"cycles", loop.call_cycles}};
+    }
     loops.push_back(std::move(json));
     text += isa::print(loop);
   }
   if (result.loops.empty()) text = "no loop of one block in hand packets\n";
-  if (!options.output.empty()) write_text(options.output, isa::print(result.program));
+  if (!options.output.empty()) sim::write_file(options.output, k_output_writer, isa::print(result.program));
   emit(common, {{"file", options.file}, {"rescheduled", loops}}, text);
   return k_exit_done;
 }
@@ -102,12 +108,8 @@ int run(const Options& options, const CommonOptions& common) {
   if ((!options.output.empty() || options.independent) && !options.reschedule) {
     throw UsageError("schedule: -o and --independent go with --reschedule");
   }
-  if (!options.output.empty() && same_file(options.output, options.file)) {
-    throw UsageError("schedule: -o would overwrite " + options.file);
-  }
-  if (!options.output.empty()) protect_from_json(common, {options.output});
+  if (!options.output.empty()) sim::require_writable(options.output, k_output_writer);
   const sim::Machine machine = load_machine(common);
-  protect_from_json(common, {options.file});
   const isa::Pipeline& pipeline = machine.config().pipeline;
   isa::AssembleOptions assembling = assemble_options(options.program, pipeline);
   assembling.prove_loops = !options.reschedule;
@@ -137,7 +139,8 @@ Command add_schedule(CLI::App& app, CommonOptions& common) {
                 "Schedule the inner loops of hand packets anew and say whether they can be shorter");
   sub->add_flag("--independent", options->independent,
                 "With --reschedule: loads and stores through different address registers never overlap");
-  sub->add_option("-o,--output", options->output, "With --reschedule: the program with its loops replaced")
+  sub->add_option("-o,--output", options->output,
+                  "With --reschedule: the program, its loops replaced where that makes them shorter")
       ->type_name("FILE");
   add_json_option(*sub, common);
   add_machine_options(*sub, common);

@@ -7,6 +7,7 @@
 
 #include "isa/checker.h"
 #include "scenarios/files.h"
+#include "sim/config/output_file.h"
 
 namespace mtsim::scenarios {
 
@@ -64,8 +65,8 @@ ExecOutcome run_exec(const ExecSpec& spec, const sim::Machine& machine) {
   outcome.result = executor.run(decoded, options);
 
   for (const auto& dump : spec.dumps) {
-    write_bytes(dump.path,
-                std::span(memory.of(dump.space)).subspan(dump.address, static_cast<std::size_t>(dump.bytes)));
+    const auto bytes = std::span(memory.of(dump.space)).subspan(dump.address, static_cast<std::size_t>(dump.bytes));
+    sim::write_file(dump.path, dump.writer, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
   for (std::size_t p = 0; p < spec.program.packets.size(); ++p) {
     for (const auto& instruction : spec.program.packets[p].instructions) {

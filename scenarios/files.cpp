@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/files.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
+#include "isa/file_use.h"
 #include "scenarios/error.h"
 
 namespace mtsim::scenarios {
@@ -19,11 +16,6 @@ namespace mtsim::scenarios {
 namespace fs = std::filesystem;
 
 namespace {
-
-[[noreturn]] void refuse_write(const std::string& path, int error) {
-  throw UsageError(
-      fmt::format("{}: cannot be written: {}; check folder, rights and the space left", path, std::strerror(error)));
-}
 
 /// The system would cut the path at a zero byte and take another file.
 void require_path(const std::string& path) {
@@ -42,6 +34,7 @@ std::ifstream open(const std::string& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) throw UsageError(fmt::format("{}: is a folder; name a file", path));
   if (is_special(path)) throw UsageError(fmt::format("{}: cannot be read: not a regular file; name a file", path));
+  isa::FileUse::reads(path);
   std::ifstream in(path, std::ios::binary);
   if (!in) throw UsageError(fmt::format("{}: cannot be read: {}; check the path", path, std::strerror(errno)));
   return in;
@@ -50,26 +43,6 @@ std::ifstream open(const std::string& path) {
 void read_into(const std::string& path, std::ifstream& in, char* data, std::size_t bytes) {
   in.read(data, static_cast<std::streamsize>(bytes));
   if (!in) throw UsageError(fmt::format("{}: cannot be read: it ends before {} bytes", path, bytes));
-}
-
-void write_descriptor(const std::string& path, int descriptor, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(descriptor, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) refuse_write(path, errno);
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
-std::string folder_of(const std::string& path) {
-  return fs::path(path).has_parent_path() ? fs::path(path).parent_path().string() : ".";
-}
-
-/// What a symbolic link leads to: the link stays, its target is replaced.
-std::string target_of(const std::string& path) {
-  std::error_code ignored;
-  const fs::path target = fs::is_symlink(path, ignored) ? fs::weakly_canonical(path, ignored) : fs::path(path);
-  return ignored ? path : target.string();
 }
 
 }  // namespace
@@ -92,68 +65,6 @@ std::int64_t file_bytes(const std::string& path) {
 void read_bytes(const std::string& path, std::span<std::byte> bytes) {
   std::ifstream in = open(path);
   read_into(path, in, reinterpret_cast<char*>(bytes.data()), bytes.size());
-}
-
-StagedFile::StagedFile(const std::string& path, std::string_view content) : m_path(path) {
-  require_path(path);
-  m_target = target_of(path);
-  const bool special = is_special(m_target);
-  struct stat old {};
-  const bool exists = !special && ::stat(m_target.c_str(), &old) == 0;
-  if (!special) m_temporary = fmt::format("{}.{}.new", m_target, getpid());
-  const int flags = O_WRONLY | O_CLOEXEC | (special ? 0 : O_CREAT | O_EXCL);
-  const int descriptor = ::open((special ? m_target : m_temporary).c_str(), flags, 0666);
-  if (descriptor < 0) refuse_write(path, errno);
-  try {
-    write_descriptor(path, descriptor, content);
-    if (exists && ::fchmod(descriptor, old.st_mode & 07777) != 0) refuse_write(path, errno);
-  } catch (const UsageError&) {
-    ::close(descriptor);
-    if (!special) std::remove(m_temporary.c_str());
-    throw;
-  }
-  if (::close(descriptor) == 0) return;
-  const int error = errno;
-  if (!special) std::remove(m_temporary.c_str());
-  refuse_write(path, error);
-}
-
-StagedFile::~StagedFile() {
-  if (!m_temporary.empty()) std::remove(m_temporary.c_str());
-}
-
-void StagedFile::commit() {
-  if (m_temporary.empty()) return;
-  if (std::rename(m_temporary.c_str(), m_target.c_str()) != 0) refuse_write(m_path, errno);
-  m_temporary.clear();
-}
-
-void write_text(const std::string& path, std::string_view text) { StagedFile(path, text).commit(); }
-
-void write_bytes(const std::string& path, std::span<const std::byte> bytes) {
-  write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-}
-
-void require_writable(const std::string& path) {
-  require_path(path);
-  std::error_code ignored;
-  if (path.empty() || fs::is_directory(path, ignored)) {
-    throw UsageError(fmt::format("'{}': is no file name; name a file to write", path));
-  }
-  const std::string target = target_of(path), folder = folder_of(target);
-  if (!fs::is_directory(folder, ignored)) {
-    throw UsageError(fmt::format("{}: cannot be written: there is no folder '{}'; make it first", path, folder));
-  }
-  if (fs::exists(target, ignored) && access(target.c_str(), W_OK) != 0) refuse_write(path, errno);
-  if (!is_special(target) && access(folder.c_str(), W_OK) != 0) refuse_write(path, errno);
-}
-
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code error;
-  if (is_special(a) || is_special(b)) return false;
-  if (fs::equivalent(a, b, error) && !error) return true;
-  return fs::weakly_canonical(fs::absolute(a, error), error) == fs::weakly_canonical(fs::absolute(b, error), error) &&
-         !error;
 }
 
 std::string relative_to(const std::string& from, const std::string& path) {

@@ -14,11 +14,12 @@
 #include <vector>
 
 #include "isa/diagnostic.h"
+#include "isa/file_use.h"
 #include "kernels/library.h"
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
-#include "scenarios/files.h"
 #include "scenarios/report.h"
+#include "sim/config/output_file.h"
 #include "sim/config/yaml.h"
 #include "sim/core/executor.h"
 #include "sim/dsp.h"
@@ -154,7 +155,7 @@ int run(int argc, char** argv) {
     return k_exit_done;
   }
   refuse_unused(app, chosen);
-  if (!common.json.empty() && common.json != "-") require_writable(common.json);
+  if (!common.json.empty() && common.json != "-") sim::require_writable(common.json, k_json_writer);
   const auto command = std::find_if(commands.begin(), commands.end(), [](const Command& c) { return c.app->parsed(); });
   try {
     sim::best_host_level();
@@ -180,6 +181,8 @@ int run_and_flush(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace mtsim;
   using namespace mtsim::scenarios;
+  const isa::FileUse files;
+  sim::remove_temporaries_on_signals();
   try {
     return run_and_flush(argc, argv);
   } catch (const ProgramFailed& error) {
@@ -189,6 +192,8 @@ int main(int argc, char** argv) {
     text.pop_back();  // the line's end, which fail adds
     return fail(k_exit_usage, text);
   } catch (const sim::ConfigError& error) {
+    return fail(k_exit_usage, error.what());
+  } catch (const isa::FileClash& error) {
     return fail(k_exit_usage, error.what());
   } catch (const kernels::KernelError& error) {
     return fail(k_exit_usage, error.what());

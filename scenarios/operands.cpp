@@ -8,10 +8,12 @@ namespace mtsim::scenarios {
 
 using kernels::DType;
 
-std::vector<float> random_values(std::int64_t count, std::uint64_t seed) {
+std::vector<float> random_values(std::int64_t count, std::uint64_t seed, std::uint64_t first) {
+  constexpr std::uint64_t k_step = 0x9E37'79B9'7F4A'7C15;
   std::vector<float> values(static_cast<std::size_t>(count));
+  seed += first * k_step;
   for (float& value : values) {
-    std::uint64_t z = (seed += 0x9E37'79B9'7F4A'7C15);
+    std::uint64_t z = (seed += k_step);
     z = (z ^ (z >> 30)) * 0xBF58'476D'1CE4'E5B9;
     z = (z ^ (z >> 27)) * 0x94D0'49BB'1331'11EB;
     value = static_cast<float>((z ^ (z >> 31)) >> 40) * 0x1p-23F - 1.0F;

@@ -13,8 +13,8 @@
 
 namespace mtsim::scenarios {
 
-/// Uniform in [-1, 1), the same on every host (splitmix64, 24 bits).
-std::vector<float> random_values(std::int64_t count, std::uint64_t seed);
+/// Uniform in [-1, 1), the same on every host (splitmix64, 24 bits). `first`: from that one of the sequence on.
+std::vector<float> random_values(std::int64_t count, std::uint64_t seed, std::uint64_t first = 0);
 
 /// Nearest FP16, ties to even, from a double (one rounding); overflow gives infinity, NaN 0x7E00.
 std::uint16_t to_f16(double value);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+
 #include "kernels/gather/gather.h"
 #include "kernels/tile_text.h"
 #include "scenarios/operands.h"
@@ -28,8 +31,13 @@ class GatherCase final : public OperatorCase {
       m_operands.ids.push_back(static_cast<std::int32_t>(place * static_cast<double>(m_vocabulary)));
     }
     if (cluster.depth() == sim::Depth::functional) {
-      m_table = rounded(random_values(m_vocabulary * m_columns, seed), m_dtype);
-      write_values(cluster, m_operands.table, m_table, m_dtype);
+      for (const std::int32_t id : m_operands.ids) {  // the rows nobody asks for stay unwritten
+        const auto [row, is_new] = m_table.try_emplace(id);
+        if (!is_new) continue;
+        const auto first = static_cast<std::uint64_t>(id) * static_cast<std::uint64_t>(m_columns);
+        row->second = rounded(random_values(m_columns, seed, first), m_dtype);
+        write_values(cluster, m_operands.table + id * row_bytes, row->second, m_dtype);
+      }
     }
     return kernels::gather(cluster, row_bytes, m_vocabulary, m_operands);
   }
@@ -38,10 +46,9 @@ class GatherCase final : public OperatorCase {
     const std::vector<float> y = read_values(cluster, m_operands.y, m_rows * m_columns, m_dtype);
     Comparison comparison(m_columns);
     for (std::int64_t row = 0; row < m_rows; ++row) {
-      const std::int64_t from = m_operands.ids[static_cast<std::size_t>(row)] * m_columns;
+      const std::vector<float>& expected = m_table.at(m_operands.ids[static_cast<std::size_t>(row)]);
       for (std::int64_t c = 0; c < m_columns; ++c)
-        comparison.add(y[static_cast<std::size_t>(row * m_columns + c)], m_table[static_cast<std::size_t>(from + c)],
-                       0);
+        comparison.add(y[static_cast<std::size_t>(row * m_columns + c)], expected[static_cast<std::size_t>(c)], 0);
     }
     return comparison.result();
   }
@@ -50,7 +57,7 @@ class GatherCase final : public OperatorCase {
   std::int64_t m_rows, m_columns, m_vocabulary;
   DType m_dtype;
   kernels::GatherOperands m_operands;
-  std::vector<float> m_table;
+  std::map<std::int32_t, std::vector<float>> m_table;  // the rows that are gathered
 };
 
 class Gather final : public Operator {
@@ -69,6 +76,10 @@ class Gather final : public Operator {
   double operand_bytes(const Shape& shape, DType dtype) const override {
     return static_cast<double>(bytes_of(dtype)) * static_cast<double>(shape[1]) *
            (static_cast<double>(shape[0]) + static_cast<double>(shape[2]));
+  }
+  /// Of the table, the rows that are gathered.
+  double host_bytes(const Shape& shape, DType dtype, bool verify) const override {
+    return (verify ? 5 : 2) * operand_bytes({shape[0], shape[1], std::min(shape[0], shape[2])}, dtype);
   }
   void check_tile(const std::string& tile, DType) const override { kernels::parse_tiles(tile, {}); }
   std::unique_ptr<OperatorCase> prepare(const CaseSpec& spec, const sim::MachineConfig&) const override {

@@ -76,15 +76,27 @@ class RopeCase final : public OperatorCase {
   sim::Pointer m_y;
 };
 
-StreamWay vector_way(const kernels::RopePlan& plan) {
+StreamWay vector_way(const kernels::RopePlan& plan, std::int64_t tile_rows) {
   StreamWay way;
   way.plan["tile"] = {{"rows", plan.tile_rows()}};
   way.plan["memory"] = {{"sm_bytes", 0}, {"am_bytes", plan.stream.am_bytes}, {"gsm_bytes", 0}};
-  way.plan_text = fmt::format("tile rows={}", plan.tile_rows());
+  way.plan_text = tile_text("rows", plan.tile_rows(), tile_rows);
   way.program = [plan](sim::Cluster& cluster, const std::vector<sim::Pointer>& inputs, sim::Pointer result) {
     return kernels::rope(cluster, plan, {inputs[0], inputs[1], result});
   };
   return way;
+}
+
+/// In the user's words: `first` counts from 1, and the kernel's positions from 0.
+void require_positions(const CaseSpec& spec) {
+  const std::int64_t rows = spec.shape[0], first = spec.shape[3], most = kernels::k_rope_max_position + 1;
+  if (rows > most)
+    throw kernels::KernelError(fmt::format("rope: {} rows; sine and cosine are computed for {} positions", rows, most));
+  if (first - 1 <= most - rows) return;
+  throw kernels::KernelError(
+      fmt::format("rope: first = {}: sine and cosine are computed for the positions 1 to {}; with {} row{} first is at "
+                  "most {}",
+                  first, most, rows, rows == 1 ? "" : "s", most - rows + 1));
 }
 
 class Rope final : public Operator {
@@ -112,9 +124,11 @@ class Rope final : public Operator {
   std::unique_ptr<OperatorCase> prepare(const CaseSpec& spec, const sim::MachineConfig& machine) const override {
     const RopePairs pairs = spec.variant[1] == "half" ? RopePairs::half : RopePairs::interleaved;
     const auto [rows, heads, head_dim] = std::tuple(spec.shape[0], spec.shape[1], spec.shape[2]);
+    require_positions(spec);
     const kernels::RopePositions positions{RopeCase::first_position(spec), {}};
-    const kernels::RopePlan plan = kernels::plan_rope({rows, heads, head_dim}, pairs, spec.dtype, positions,
-                                                      kernels::parse_stream_tile(spec.tile, "rows"), machine);
+    const std::int64_t tile_rows = kernels::parse_stream_tile(spec.tile, "rows");
+    const kernels::RopePlan plan =
+        kernels::plan_rope({rows, heads, head_dim}, pairs, spec.dtype, positions, tile_rows, machine);
     const auto theta = static_cast<double>(spec.shape[4]);
     std::vector<float> frequencies = kernels::rope_inv_freq(head_dim, theta);
     StreamWay way;
@@ -128,7 +142,7 @@ class Rope final : public Operator {
                       spec, machine);
     } else {
       frequencies = plan.layout.frequencies(frequencies);
-      way = vector_way(plan);
+      way = vector_way(plan, tile_rows);
     }
     return std::make_unique<RopeCase>(spec, pairs, reference_inv_freq(head_dim, theta), std::move(frequencies),
                                       std::move(way));

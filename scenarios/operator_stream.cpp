@@ -98,7 +98,7 @@ StreamWay vector_way(const StreamOperatorInfo& op, const CaseSpec& spec, const s
   StreamWay way;
   way.plan["tile"] = {{std::string(op.tile_key), plan.tile_items}};
   way.plan["memory"] = {{"sm_bytes", 0}, {"am_bytes", plan.am_bytes}, {"gsm_bytes", 0}};
-  way.plan_text = fmt::format("tile {}={}", op.tile_key, plan.tile_items);
+  way.plan_text = tile_text(op.tile_key, plan.tile_items, tile);
   way.program = [program = op.program, plan, dtype = spec.dtype](
                     sim::Cluster& cluster, const std::vector<sim::Pointer>& inputs, sim::Pointer result) {
     return program(cluster, plan, dtype, inputs, result);
@@ -110,6 +110,10 @@ StreamWay vector_way(const StreamOperatorInfo& op, const CaseSpec& spec, const s
 
 bool is_naive(const CaseSpec& spec) {
   return std::find(spec.variant.begin(), spec.variant.end(), "naive") != spec.variant.end();
+}
+
+std::string tile_text(std::string_view key, std::int64_t tile, std::int64_t asked) {
+  return fmt::format("tile {}={}{}", key, tile, asked > tile ? fmt::format(" (all a core has; {} asked)", asked) : "");
 }
 
 StreamWay naive_way(const kernels::NaiveRowsShape& shape, const CaseSpec& spec, const sim::MachineConfig& machine) {

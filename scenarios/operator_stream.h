@@ -70,6 +70,8 @@ struct StreamWay {
   std::string plan_text;
   std::function<sim::DspProgram(sim::Cluster&, const std::vector<sim::Pointer>& inputs, sim::Pointer result)> program;
 };
+/// "tile rows=2", and what was asked for when a core has no more than that.
+std::string tile_text(std::string_view key, std::int64_t tile, std::int64_t asked);
 /// KernelError when a tile is asked for: the baseline has one size of its own.
 StreamWay naive_way(const kernels::NaiveRowsShape& shape, const CaseSpec& spec, const sim::MachineConfig& machine);
 

@@ -2,6 +2,7 @@
 #include "scenarios/regress.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -21,6 +22,37 @@ namespace {
 /// What a tolerance is about: times, not bytes or calls.
 bool is_time(const std::string& measure) { return measure == "cycles" || measure.starts_with("stall."); }
 
+constexpr std::int64_t k_max_microkernel_cycles = 100'000'000;
+
+/// "bytes=512", of the parameters that are no pointers.
+std::vector<std::string> count_texts(const RegressCase::Microkernel& call, const isa::Program& program) {
+  std::vector<std::string> texts;
+  for (const isa::Parameter& parameter : program.parameters) {
+    if (isa::is_pointer(parameter.kind)) continue;
+    const auto given = call.arguments.find(parameter.name);
+    texts.push_back(fmt::format("{}={}", parameter.name, given == call.arguments.end() ? 0 : given->second));
+  }
+  return texts;
+}
+
+/// Pointers are symbolic, so what a call reaches from one of them must fit its memory wherever it lies.
+void require_in_memory(const RegressCase::Microkernel& call, const isa::Program& program,
+                       const sim::KernelProfile& profile, const sim::MachineConfig& machine) {
+  for (std::size_t i = 0; i < program.parameters.size(); ++i) {
+    const isa::Parameter& parameter = program.parameters[i];
+    if (!isa::is_pointer(parameter.kind)) continue;
+    const auto& [read, write, alignment] = profile.pointers[i];
+    if (read.empty() && write.empty()) continue;
+    const std::int64_t bytes = std::max(read.hi, write.hi) - std::min(read.lo, write.lo);
+    const bool in_am = parameter.kind == isa::ParameterKind::pointer_am;
+    const std::int64_t available = in_am ? machine.core.am_bytes : machine.core.sm_bytes;
+    if (bytes <= available) continue;
+    throw UsageError(fmt::format("{} reaches {} bytes from '{}', {} has {}; use smaller counts ({})", call.program,
+                                 bytes, parameter.name, in_am ? "AM" : "SM", available,
+                                 fmt::join(count_texts(call, program), ", ")));
+  }
+}
+
 Measures measure_microkernel(const RegressCase& the_case, const sim::Machine& machine) {
   const auto& call = *the_case.microkernel;
   const isa::Pipeline& pipeline = machine.config().pipeline;
@@ -31,7 +63,14 @@ Measures measure_microkernel(const RegressCase& the_case, const sim::Machine& ma
     arguments.push_back(given == call.arguments.end() ? 0 : static_cast<std::uint64_t>(given->second));
   }
   const sim::DecodedProgram decoded(program, pipeline);
-  const sim::RunResult result = sim::profile(decoded, arguments, {.entry = call.entry}).result;
+  const sim::KernelProfile profile =
+      sim::profile(decoded, arguments, {.entry = call.entry, .max_cycles = k_max_microkernel_cycles});
+  const sim::RunResult& result = profile.result;
+  if (result.status == sim::RunStatus::max_cycles) {
+    throw UsageError(fmt::format("{} did not end in {} cycles; are its counts what its contract asks for? ({})",
+                                 call.program, k_max_microkernel_cycles, fmt::join(count_texts(call, program), ", ")));
+  }
+  require_in_memory(call, program, profile, machine.config());
   if (result.status != sim::RunStatus::done)
     throw ProgramFailed(fmt::format("{}: case '{}': {}", the_case.place.str(), the_case.name, result.fault.str()));
   Measures measures = {{"cycles", result.cycles}, {"packets", result.packets}, {"instructions", result.instructions}};
@@ -99,7 +138,10 @@ void check_limits(const RegressCase& the_case, RegressResult& result) {
     for (const auto& [measure, limit] : limits) {
       const auto now = result.measures.find(measure);
       if (now == result.measures.end()) {
-        result.failures.push_back(fmt::format("{}: not measured here, {} {} wanted", measure, words, limit));
+        std::vector<std::string_view> names;
+        for (const auto& [name, unused_value] : result.measures) names.push_back(name);
+        result.failures.push_back(fmt::format("{}: not measured here, {} {} wanted{}", measure, words, limit,
+                                              isa::did_you_mean(measure, names)));
       } else if (!holds(now->second, limit)) {
         result.failures.push_back(fmt::format("{} is {}, {} {} wanted", measure, now->second, words, limit));
       }

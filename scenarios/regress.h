@@ -47,6 +47,8 @@ struct RegressFile {
 
 /// Every FILE, and the .yaml files of every folder but for golden ones, sorted. UsageError when there are none.
 std::vector<std::string> regress_paths(const std::vector<std::string>& arguments);
+/// "add.golden.yaml" beside "add.yaml".
+std::string golden_path(const std::string& path);
 /// Throws sim::ConfigError with every mistake of the file and of its golden file, file:line:col. A golden case that the
 /// file no longer has is one, but not when `updating`.
 RegressFile load_regress_file(const std::string& path, bool updating = false);

@@ -165,12 +165,16 @@ std::vector<std::string> regress_paths(const std::vector<std::string>& arguments
   return paths;
 }
 
+std::string golden_path(const std::string& path) {
+  return fs::path(path).replace_extension().string() + std::string(k_golden);
+}
+
 RegressFile load_regress_file(const std::string& path, bool updating) {
   const auto document = sim::YamlDocument::load(path);
   const YamlNode root = document.root();
   RegressFile file;
   file.path = path;
-  file.golden_path = fs::path(path).replace_extension().string() + std::string(k_golden);
+  file.golden_path = golden_path(path);
   std::vector<std::string> sets;
   if (const auto numbers = root.find("set")) {
     for (const std::string& key : numbers->keys())

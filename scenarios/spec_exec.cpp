@@ -13,6 +13,7 @@
 #include "isa/assembler.h"
 #include "scenarios/error.h"
 #include "scenarios/files.h"
+#include "sim/config/output_file.h"
 #include "sim/config/yaml.h"
 
 namespace mtsim::scenarios {
@@ -198,7 +199,6 @@ std::optional<std::int64_t> input_bytes(const YamlNode& place, const std::string
 void read_file_image(const YamlNode& entry, const YamlNode& file, const std::optional<Location>& at, ExecSpec& spec,
                      ExecSpec::Image& image) {
   image.path = relative_to(spec.path, file.as_string());
-  spec.inputs.push_back(image.path);
   const auto size = input_bytes(file, image.path);
   const auto bytes = entry.find("bytes");
   image.bytes = bytes ? bytes->as_integer() : size.value_or(0);
@@ -238,22 +238,6 @@ void read_image(const YamlNode& entry, ExecSpec& spec, const sim::MachineConfig&
   spec.memory.push_back(std::move(image));
 }
 
-/// Complains about a file to write that would destroy one that is read or written by the same run.
-void check_output(const YamlNode& place, const std::string& path, const ExecSpec& spec) {
-  for (const std::string& input : spec.inputs) {
-    if (same_file(path, input)) {
-      place.complain(fmt::format("this dump would overwrite the input '{}'", input), "name another file");
-      return;
-    }
-  }
-  for (const auto& other : spec.dumps) {
-    if (!other.path.empty() && same_file(path, other.path)) {
-      place.complain(fmt::format("an earlier dump goes to '{}' as well", other.file), "name another file");
-      return;
-    }
-  }
-}
-
 void read_dump(const YamlNode& entry, ExecSpec& spec, const sim::MachineConfig& machine) {
   const auto at = read_location(entry, machine);
   ExecSpec::Dump dump;
@@ -270,10 +254,10 @@ void read_dump(const YamlNode& entry, ExecSpec& spec, const sim::MachineConfig& 
   if (!file.is_null()) {
     dump.file = file.as_string();
     dump.path = relative_to(spec.path, dump.file);
+    dump.writer = fmt::format("{}: the dump", file.place().str());
     try {
-      require_writable(dump.path);
-      check_output(file, dump.path, spec);
-    } catch (const UsageError& error) {
+      sim::require_writable(dump.path, dump.writer);
+    } catch (const sim::ConfigError& error) {
       file.complain(error.what());
     }
   }
@@ -309,7 +293,6 @@ ExecSpec load_exec_spec(const std::string& path, const sim::MachineConfig& machi
   const YamlNode root = document.root();
   ExecSpec spec;
   spec.path = path;
-  spec.inputs.push_back(path);
   if (!root.is_mapping()) {
     root.complain("an exec spec is a mapping", "start with 'program: kernel.s'");
     document.finish();
@@ -320,7 +303,6 @@ ExecSpec load_exec_spec(const std::string& path, const sim::MachineConfig& machi
   if (!program.is_null()) {
     program_path = relative_to(path, program.as_string());
     input_bytes(program, program_path);
-    spec.inputs.push_back(program_path);
   }
   isa::AssembleOptions options;
   options.pipeline = machine.pipeline;

@@ -26,8 +26,9 @@ struct ExecSpec {
     sim::CoreMemory space = sim::CoreMemory::sm;
     std::uint64_t address = 0;
     std::int64_t bytes = 0;
-    std::string file;  // as written in the spec
-    std::string path;  // relative to the working folder
+    std::string file;    // as written in the spec
+    std::string path;    // relative to the working folder
+    std::string writer;  // for isa::FileUse: its place in the spec
   };
 
   std::string path;              // of the spec
@@ -36,7 +37,6 @@ struct ExecSpec {
   sim::RegisterState registers;  // R63 holds the return address
   std::vector<Image> memory;     // in file order; later ones win where they overlap
   std::vector<Dump> dumps;
-  std::vector<std::string> inputs;  // files read: spec, program and memory
   std::int64_t max_cycles = k_default_max_cycles;
 
   static constexpr std::int64_t k_default_max_cycles = 100'000'000;

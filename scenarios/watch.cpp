@@ -8,7 +8,7 @@
 
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
-#include "scenarios/files.h"
+#include "sim/config/output_file.h"
 
 namespace mtsim::scenarios {
 
@@ -22,8 +22,9 @@ void add_hazard_options(CLI::App& app, WatchOptions& options) {
 void add_trace_options(CLI::App& app, WatchOptions& options) {
   app.add_option("--trace", options.trace, "Write a trace for ui.perfetto.dev: cores, DMA channels, DDR and GSM")
       ->type_name("FILE");
-  app.add_option("--trace-window", options.trace_window,
-                 "Of the trace: FROM:TO in cycles, or 10us:20us; packets too when it has at most 20000 cycles")
+  app.add_option(
+         "--trace-window", options.trace_window,
+         "Of the trace: FROM:TO in cycles, or 10us:20us, 10us:, :20us; packets too when it has at most 20000 cycles")
       ->type_name("FROM:TO");
   app.add_option("--dram-trace", options.dram_trace, "Write every transfer's request to the DDR, a line each (CSV)")
       ->type_name("FILE");
@@ -58,10 +59,7 @@ Watch::Watch(const WatchOptions& options, const sim::MachineConfig& machine) {
   const sim::TraceWindow window = options.trace_window.empty()
                                       ? sim::TraceWindow{}
                                       : sim::parse_trace_window(options.trace_window, machine.cycles_per_us());
-  if (!options.trace.empty() && !options.dram_trace.empty() && same_file(options.trace, options.dram_trace)) {
-    throw UsageError(
-        fmt::format("--dram-trace {}: would overwrite the --trace; name another file", options.dram_trace));
-  }
+  if (!options.dram_trace.empty()) sim::require_writable(options.dram_trace, "--dram-trace");
   if (!options.trace.empty()) m_observers.add(m_trace.emplace(options.trace, window, machine.cycles_per_us()));
   if (!options.dram_trace.empty()) m_observers.add(m_dram.emplace(options.dram_trace));
 }

@@ -3,16 +3,19 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <system_error>
 #include <thread>
 
 #include "isa/diagnostic.h"
+#include "isa/file_use.h"
 #include "kernels/library.h"
 #include "scenarios/error.h"
 #include "sim/config/yaml.h"
@@ -30,6 +33,8 @@ std::string outcome_of(const std::function<std::string(std::size_t)>& work, std:
   } catch (const UsageError& error) {
     return k_usage + std::string(error.what());
   } catch (const sim::ConfigError& error) {
+    return k_usage + std::string(error.what());
+  } catch (const isa::FileClash& error) {
     return k_usage + std::string(error.what());
   } catch (const kernels::KernelError& error) {
     return k_usage + std::string(error.what());
@@ -58,9 +63,12 @@ struct Child {
 Child start(const std::function<std::string(std::size_t)>& work, std::size_t index) {
   int ends[2];
   if (::pipe(ends) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+  const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) throw std::system_error(errno, std::generic_category(), "fork");
   if (pid == 0) {
+    // However the parent ends, its children do: what they find out has nobody to go to.
+    if (::prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || ::getppid() != parent) ::_exit(1);
     ::close(ends[0]);
     write_all(ends[1], outcome_of(work, index));
     ::_exit(0);  // what the parent has open and would flush is the parent's

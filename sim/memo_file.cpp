@@ -12,8 +12,9 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "isa/file_use.h"
 #include "isa/hash.h"
-#include "sim/output_file.h"
+#include "sim/config/output_file.h"
 namespace mtsim::sim {
 namespace {
 
@@ -21,6 +22,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::size_t k_result_numbers = 4 + isa::k_units, k_pointer_numbers = 5;
+constexpr const char* k_writer = "the memo file";
 constexpr std::uintmax_t k_max_bytes = 64 << 20;  // no memo is that large: something else lies there
 
 std::string fnv(std::string_view text) {
@@ -85,8 +87,15 @@ std::string MemoFile::default_path() {
   const std::string file = fmt::format("mtsim/memo-v{}.json", k_format);
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/')
     return fs::path(cache) / file;
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return fs::path(home) / ".cache" / file;
+  std::error_code ignored;
+  // A home that is not there (a service, a container) is not ours to make.
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/' && fs::is_directory(home, ignored))
+    return fs::path(home) / ".cache" / file;
   return "";
+}
+
+MemoFile::MemoFile(std::string path) : m_path(std::move(path)) {
+  if (!m_path.empty()) isa::FileUse::writes(m_path, k_writer, isa::FileUse::Purpose::update);
 }
 
 const KernelProfile* MemoFile::find(const std::string& key) {
@@ -171,9 +180,7 @@ void MemoFile::write(const Profiles& profiles) const {
                      {"checksum", fnv(table.dump())},
                      {"profiles", std::move(table)}};
   if (const fs::path folder = fs::path(m_path).parent_path(); !folder.empty()) fs::create_directories(folder);
-  OutputFile out(m_path);
-  out.stream() << file.dump() << '\n';
-  out.commit();
+  write_file(m_path, k_writer, file.dump() + '\n', isa::FileUse::Purpose::update);
 }
 
 }  // namespace mtsim::sim

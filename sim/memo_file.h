@@ -29,10 +29,10 @@ class MemoFile {
   static constexpr std::size_t k_max_profiles = 4096;  // about 1 MB
 
   /// $MTSIM_MEMO, else mtsim/memo-v1.json in $XDG_CACHE_HOME or ~/.cache. "": none (MTSIM_MEMO is empty or "off", or
-  /// there is no home).
+  /// there is no home folder).
   static std::string default_path();
 
-  explicit MemoFile(std::string path) : m_path(std::move(path)) {}
+  explicit MemoFile(std::string path);
   ~MemoFile() { save(); }
   MemoFile(const MemoFile&) = delete;
   MemoFile& operator=(const MemoFile&) = delete;

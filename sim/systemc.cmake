@@ -34,7 +34,6 @@ mtsim_library(sim
   memory.cpp
   memory_model.cpp
   never_written.cpp
-  output_file.cpp
   pointer.cpp
   rendezvous.cpp
   source.cpp

@@ -90,7 +90,7 @@ TraceWindow parse_trace_window(const std::string& text, double cycles_per_us) {
 // --- the trace
 
 TraceWriter::TraceWriter(const std::string& path, TraceWindow window, double cycles_per_us)
-    : m_file(path), m_window(window), m_packets(window.to - window.from <= k_packet_window) {
+    : m_file(path, "--trace"), m_window(window), m_packets(window.to - window.from <= k_packet_window) {
   m_buffer = fmt::format(
       "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"time\":\"1 ns of the trace is 1 cycle\",\"cycles_per_us\":{}}},"
       "\"traceEvents\":[",
@@ -110,14 +110,14 @@ void TraceWriter::finish() {
     note(fmt::format("trace: nothing in it; all ended at cycle {}, before the --trace-window begins", m_shift));
   }
   m_buffer += "\n]}\n";
-  m_file.stream().write(m_buffer.data(), static_cast<std::streamsize>(m_buffer.size()));
+  m_file.write(m_buffer);
   m_buffer.clear();
   m_file.commit();
 }
 
 void TraceWriter::begin_event() {
   if (m_buffer.size() > k_buffer_bytes) {
-    m_file.stream().write(m_buffer.data(), static_cast<std::streamsize>(m_buffer.size()));
+    m_file.write(m_buffer);
     m_buffer.clear();
   }
   m_buffer += m_first ? "\n" : ",\n";
@@ -306,16 +306,15 @@ void TraceWriter::count(int process, Counter& counter, std::int64_t cycle, doubl
 
 // --- the DDR's requests
 
-DramTraceWriter::DramTraceWriter(const std::string& path) : m_file(path) {
-  m_file.stream() << "cycle,core,channel,kind,address,rows,row_bytes,pitch_bytes\n";
+DramTraceWriter::DramTraceWriter(const std::string& path) : m_file(path, "--dram-trace") {
+  m_file.write("cycle,core,channel,kind,address,rows,row_bytes,pitch_bytes\n");
 }
 
 void DramTraceWriter::end(std::int64_t cycles) { m_shift += cycles; }
 
 void DramTraceWriter::dram_request(std::int64_t cycle, int core, int channel, const MemoryModel::Request& request) {
-  m_file.stream() << fmt::format("{},{},{},{},{:#x},{},{},{}\n", cycle + m_shift, core, channel,
-                                 request.is_write ? 'W' : 'R', request.start, request.rows, request.row_bytes,
-                                 request.pitch_bytes);
+  m_file.write(fmt::format("{},{},{},{},{:#x},{},{},{}\n", cycle + m_shift, core, channel, request.is_write ? 'W' : 'R',
+                           request.start, request.rows, request.row_bytes, request.pitch_bytes));
 }
 
 void DramTraceWriter::finish() { m_file.commit(); }

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/config/output_file.h"
 #include "sim/observer.h"
-#include "sim/output_file.h"
 
 namespace mtsim::sim {
 

@@ -298,7 +298,8 @@ GemmTiles parse_gemm_tiles(const std::string& text, DType dtype, const GemmChoic
     for (const auto& [name, field] : k_large_m_tiles) keys.push_back({name, &(tiles.*field)});
   }
   const bool promotes = dtype == DType::f16 && choice.sums != GemmSums::f16 && choice.weights == GemmWeights::in_out;
-  if (promotes) keys.push_back({"k_promote", &tiles.k_promote});
+  keys.push_back({"k_promote", promotes ? &tiles.k_promote : nullptr,
+                  "is about FP16 products that are summed in FP16 and added in FP32, and these are not"});
   parse_tiles(text, keys);
   return tiles;
 }

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -30,6 +31,14 @@ constexpr std::int64_t k_tile_bytes = 16 * 1024;
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
+
+/// "48" or, below 1, "0.13": two digits, not more than it is.
+std::string percent_below(std::int64_t part, std::int64_t whole) {
+  const double percent = 100 * static_cast<double>(part) / static_cast<double>(whole);
+  if (percent >= 1) return fmt::format("{:.0f}", std::floor(percent));
+  const double digit = std::pow(10, std::floor(std::log10(percent)) - 1);
+  return fmt::format("{:.2g}", std::floor(percent / digit) * digit);
+}
 
 std::int64_t ring(const StreamShape& shape, bool first) {
   return shape.in_place && first ? k_in_place_buffers : k_buffers;
@@ -239,12 +248,12 @@ StreamPlan plan_stream(const StreamShape& shape, std::int64_t tile_items, const 
   plan.am_bytes = am_bytes(shape, plan.tile_items);
   if (plan.am_bytes > machine.core.am_bytes) {
     const std::int64_t least = am_bytes(shape, shape.grain);
-    throw KernelError(fmt::format(
-        "{}: buffers for tiles of {} items need {} bytes of AM, {} available; {}", shape.op, plan.tile_items,
-        plan.am_bytes, machine.core.am_bytes,
-        least <= machine.core.am_bytes
-            ? "use a smaller tile"
-            : fmt::format("an item is too long: cut it to {} % of its length", 100 * machine.core.am_bytes / least)));
+    throw KernelError(fmt::format("{}: buffers for tiles of {} items need {} bytes of AM, {} available; {}", shape.op,
+                                  plan.tile_items, plan.am_bytes, machine.core.am_bytes,
+                                  least <= machine.core.am_bytes
+                                      ? "use a smaller tile"
+                                      : fmt::format("an item is too long: cut it to {} % of its length",
+                                                    percent_below(machine.core.am_bytes, least))));
   }
   for (std::size_t i = 0; i < shape.inputs.size(); ++i) plan.channels += static_cast<int>(ring(shape, i == 0));
   for (std::size_t i = shape.in_place ? 1 : 0; i < shape.outputs.size(); ++i) plan.channels += k_buffers;

@@ -113,6 +113,9 @@ struct FittedNumber {
   std::string source;  // what it was fitted to
 };
 
+/// Who writes a machine file, for isa::FileUse.
+inline constexpr const char* k_fit_writer = "--write";
+
 /// Writes fitted values into a machine file in place: value, source (fitted) and from of each key; every other byte
 /// stays. All are written or none. Throws ConfigError when the file has no such number written as a mapping.
 void write_fitted(const std::string& path, const std::vector<FittedNumber>& numbers);

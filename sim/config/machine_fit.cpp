@@ -2,14 +2,10 @@
 // Writing a fitted number back without touching another byte of the file.
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include "sim/config/machine.h"
 #include "sim/config/machine_fields.h"
+#include "sim/config/output_file.h"
 
 namespace mtsim::sim {
 
@@ -80,20 +76,6 @@ bool edit_is_right(const std::string& text, const std::string& path, const std::
   return false;
 }
 
-/// All or nothing: a full disk leaves the old file.
-void write_text_file(const std::string& path, const std::string& text) {
-  const std::string target = std::filesystem::canonical(path).string();
-  const std::string temporary = target + ".new";
-  std::ofstream out(temporary, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out || std::rename(temporary.c_str(), target.c_str()) != 0) {
-    const std::string reason = std::strerror(errno);
-    std::remove(temporary.c_str());
-    throw ConfigError("cannot write '" + path + "': " + reason);
-  }
-}
-
 std::string with_fitted(std::string text, const std::string& path, const FittedNumber& fitted) {
   const auto& [key, value, source] = fitted;
   Machine::parse(text, path);  // refuses a file that is wrong already
@@ -135,7 +117,7 @@ std::string with_fitted(std::string text, const std::string& path, const FittedN
 void write_fitted(const std::string& path, const std::vector<FittedNumber>& numbers) {
   std::string text = read_text_file(path);
   for (const FittedNumber& number : numbers) text = with_fitted(std::move(text), path, number);
-  write_text_file(path, text);
+  write_file(path, k_fit_writer, text, isa::FileUse::Purpose::update);
 }
 
 void write_fitted(const std::string& path, const std::string& key, double value, const std::string& source) {

@@ -93,7 +93,7 @@ TEST_CASE("no output may overwrite an input or another output", "[output]") {
     CHECK_THAT(result.err, Contains("overwrite") && Contains("k.yaml"));
   }
   folder.write("k.yaml", memory + dump("o.bin") + dump("./o.bin"));
-  CHECK_THAT(folder.mtsim("exec k.yaml").err, Contains("k.yaml:6:") && Contains("earlier dump"));
+  CHECK_THAT(folder.mtsim("exec k.yaml").err, Contains("k.yaml:6:") && Contains("would overwrite what k.yaml:5:"));
   folder.write("k.yaml", memory + dump("o.bin"));
   for (const char* command :
        {"exec k.yaml --json k.s", "exec k.yaml --json a.bin", "exec k.yaml --json o.bin", "exec k.yaml --json k.yaml",

@@ -82,6 +82,19 @@ TEST_CASE("a tolerance lets times move, a limit holds whatever is recorded", "[r
   CHECK_THAT(near.out, Contains("within tolerance"));
 }
 
+TEST_CASE("a limit on what is not measured is no reason to rewrite golden files", "[regress]") {
+  const Folder folder;
+  folder.write("add.yaml", k_cases);
+  REQUIRE(folder.mtsim("regress add.yaml --update").exit_code == 0);
+  folder.write("add.yaml", changed("arguments: {bytes: 512}", "arguments: {bytes: 512}\n    at_most: {cycls: 40}"));
+  const CommandResult result = folder.mtsim("regress add.yaml");
+  CHECK(result.exit_code == 1);
+  CHECK_THAT(result.out,
+             Contains("cycls: not measured here, at most 40 wanted; did you mean 'cycles'?") && !Contains("--update"));
+  folder.write("add.yaml", changed("bytes: 512", "bytes: 1024"));
+  CHECK_THAT(folder.mtsim("regress add.yaml").out, Contains("mtsim regress --update"));
+}
+
 TEST_CASE("every mistake of a case file is listed with its place", "[regress]") {
   struct Case {
     std::string from, to, message;
@@ -90,6 +103,10 @@ TEST_CASE("every mistake of a case file is listed with its place", "[regress]") 
       {"program: add", "program: ad",
        "add.yaml:5:14: error: 'cases[0].program': no microkernel 'ad'; did you mean 'add'?"},
       {"entry: add_f32", "entry: add_f23", "add_f23"},
+      {"{bytes: 512}", "{bytes: 512}\n    defines: {FP16: 1}", "no .equ 'FP16'; it has none; leave the define out"},
+      {"{bytes: 512}", "{bytes: 1000000000}",
+       "add reaches 1000000000 bytes from 'x', AM has 786432; use smaller counts (bytes=1000000000)"},
+      {"{bytes: 512}", "{bytes: 0}", "add did not end in 100000000 cycles"},
       {"{bytes: 512}", "{byts: 512}", "add.yaml:7:17: error: 'cases[0].arguments': add has no .param 'byts'"},
       {"operator: add", "operator: sub", "add.yaml:9:15: error: 'cases[1].operator': unknown operator 'sub'"},
       {"n: 129", "k: 129", "n"},

@@ -120,3 +120,53 @@ TEST_CASE("report fidelity says what a wrong file lacks and what makes a right o
   CHECK_THAT(result.err,
              Contains("key 'rows' not found") && Contains("mtsim run SCENARIO --json") && !Contains("json.exception"));
 }
+
+TEST_CASE("a define that the program has no .equ for is refused", "[usage]") {
+  struct Case {
+    std::string defines, message;
+  };
+  const auto [defines, message] = GENERATE(values<Case>({
+      {"--define halff=1", "no .equ 'halff'; it has block_bytes, half; did you mean 'half'?"},
+      {"--define 1half=1", "no .equ '1half'"},
+      {"--define R10=1", "no .equ 'R10'"},
+      {"--define VLDW=1", "no .equ 'VLDW'"},
+      {"--define half=1 --define half=0", "--define: 'half' is given twice; keep one"},
+  }));
+  const Folder folder;
+  folder.write("equ.inc.s", ".equ half, 0\n");
+  folder.write("k.s", ".include \"equ.inc.s\"\n.equ block_bytes, 512\nSBR R63\nSNOP 6\n");
+  CHECK(folder.mtsim("check k.s --define half=1 --define block_bytes=256").exit_code == 0);
+  for (const std::string command : {"check k.s ", "schedule k.s "}) {
+    const CommandResult result = folder.mtsim(command + defines);
+    INFO(command << defines << ": " << result.out << result.err);
+    CHECK(result.exit_code == 2);
+    CHECK_THAT(result.out + result.err, Contains(message));
+  }
+}
+
+TEST_CASE("a size that is not to be had is refused in the user's words", "[usage]") {
+  struct Case {
+    std::string arguments, message;
+  };
+  const auto [arguments, message] = GENERATE(values<Case>({
+      {"op rope --rows 2 --heads 1 --first 1000003",
+       "rope: first = 1000003: sine and cosine are computed for the positions 1 to 131073; with 2 rows first is at "
+       "most "
+       "131072"},
+      {"op rope --rows 24 --heads 100000", "cut it to 0.51 % of its length"},
+      {"op gemm --m 6 --n 128 --k 8 --tile k_promote=64",
+       "tile 'k_promote=64': k_promote is about FP16 products that are summed in FP16 and added in FP32, and these are "
+       "not; known here: mg, kg, k2, n2"},
+  }));
+  const CommandResult result = Folder().mtsim(arguments);
+  INFO(result.err);
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Contains(message));
+}
+
+TEST_CASE("a tile longer than what a core has is cut, and says so", "[usage]") {
+  CHECK_THAT(Folder().mtsim("op add --m 24 --n 384 --tile elements=1000000000").out,
+             Contains("tile elements=384 (all a core has; 1000000000 asked)"));
+  CHECK_THAT(Folder().mtsim("op rope --rows 24 --heads 1 --tile rows=2").out,
+             Contains("tile rows=1 (all a core has; 2 asked)"));
+}

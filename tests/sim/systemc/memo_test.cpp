@@ -221,6 +221,7 @@ TEST_CASE("the environment says where the memo is", "[memo]") {
   CHECK(path("", "/c", "/h").empty());
   CHECK(path("off", "/c", "/h").empty());
   CHECK(path(nullptr, "/c", "/h") == "/c/mtsim/memo-v1.json");
-  CHECK(path(nullptr, nullptr, "/h") == "/h/.cache/mtsim/memo-v1.json");
+  CHECK(path(nullptr, nullptr, "/") == "/.cache/mtsim/memo-v1.json");
+  CHECK(path(nullptr, nullptr, "/no/such/home").empty());  // not ours to make
   CHECK(path(nullptr, nullptr, nullptr).empty());
 }
