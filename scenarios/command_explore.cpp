@@ -10,8 +10,8 @@
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
 #include "scenarios/explore/exploration.h"
-#include "scenarios/files.h"
 #include "scenarios/watch.h"
+#include "sim/config/output_file.h"
 
 namespace mtsim::scenarios {
 
@@ -19,6 +19,8 @@ namespace {
 
 // Each fitted to the same cells by another mechanism (docs/machine.md).
 const std::vector<std::string> k_calibrated = {"mt3000", "mt3000-exposed", "mt3000-rowcost"};
+
+constexpr const char* k_csv_writer = "--csv";
 
 struct Options {
   std::int64_t m = 0, n = 0, k = 0;
@@ -76,16 +78,14 @@ int run(const Options& options, const CommonOptions& common) {
     }
   } else {
     request.machines.push_back(load_machine(common));
-    protect_from_json(common, {request.machines.front().path()});
   }
-  protect_from_json(common, {options.csv, options.dram_trace});
   if (!options.csv.empty()) {
-    require_writable(options.csv);
+    sim::require_writable(options.csv, k_csv_writer);
     request.journal = options.csv + ".journal";
   }
   const Exploration exploration = explore(request);
   if (!options.csv.empty()) {
-    write_text(options.csv, exploration_csv(request, exploration));
+    sim::write_file(options.csv, k_csv_writer, exploration_csv(request, exploration));
     std::error_code ignored;
     std::filesystem::remove(request.journal, ignored);
   }

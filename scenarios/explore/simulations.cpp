@@ -14,7 +14,7 @@
 #include <memory>
 #include <utility>
 
-#include "isa/diagnostic.h"
+#include "isa/file_use.h"
 #include "kernels/library.h"
 #include "scenarios/error.h"
 #include "scenarios/files.h"
@@ -124,6 +124,7 @@ Measured Measured::from(const Json& json) {
 
 Journal::Journal(std::string path, const Json& about) : m_path(std::move(path)) {
   if (m_path.empty()) return;
+  isa::FileUse::writes(m_path, "the journal of --csv", isa::FileUse::Purpose::update);
   std::error_code error;
   std::int64_t complete = 0;  // bytes; a line that was not written to its end is written again
   if (std::filesystem::exists(m_path, error)) {
