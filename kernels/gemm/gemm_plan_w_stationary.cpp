@@ -12,7 +12,7 @@
 namespace mtsim::kernels::gemm {
 namespace {
 
-constexpr double k_unfit = 1e18;  // cycles
+constexpr double k_unfit = 1e18;  // cycles or seconds
 
 std::int64_t vector_of(const GemmPlan& plan) { return k_vector_bytes / bytes_of(plan.dtype); }
 
@@ -125,7 +125,11 @@ GemmPlan with_w_stationary_tiles(const GemmPlan& plan, const sim::MachineConfig&
   double least = 0;
   const auto consider = [&](GemmPlan now) {
     choose_blocks(now, machine);
-    const double seconds = estimate(now, machine);
+    GemmPlan sized = now;
+    sized.tiles.kg = round_up(now.tiles.kg, now.tiles.k2);  // one that is asked for may be refused later
+    const GemmLimits limits = size_w_stationary(sized, machine);
+    const bool fits = std::none_of(limits.begin(), limits.end(), [](const GemmLimit& l) { return l.is_broken(); });
+    const double seconds = fits ? estimate(now, machine) : k_unfit;
     if (best && seconds >= least) return;
     least = seconds;
     best = now;
@@ -139,12 +143,11 @@ GemmPlan with_w_stationary_tiles(const GemmPlan& plan, const sim::MachineConfig&
     GemmPlan now = plan;
     choose_microkernel(now, ceil_div(columns, vector), machine);
     if (asked.n2 == 0) now.tiles.n2 = round_up(columns, now.tiles.n1);
-    for (const std::int64_t w_buffers : {1, 2}) {
-      if (asked.w_buffers > 0 && w_buffers != asked.w_buffers) continue;
-      now.tiles.w_buffers = w_buffers;
+    for (std::int64_t w_buffers = 1; w_buffers <= 2; ++w_buffers) {
+      now.tiles.w_buffers = asked.w_buffers > 0 ? asked.w_buffers : w_buffers;
       consider(now);
     }
-    if (asked.n2 > 0 || best->tiles.kg >= plan.shape.k) break;
+    if (asked.n2 > 0 || (best->tiles.kg >= plan.shape.k && least < k_unfit)) break;
   }
   return *best;
 }

@@ -74,13 +74,20 @@ void RoundProgram::move_y(const Round& now, std::int64_t s, const std::optional<
   const auto row = [](std::int64_t all, std::int64_t parts, std::int64_t count) {
     return all * std::clamp<std::int64_t>(count, 0, parts) / parts;
   };
-  if (const std::optional<Round> at = merges ? now : next; at && comes_in(*at)) {
+  const std::optional<Round> in = merges ? std::optional(now) : next;
+  // Where one follows the other both go by the same rows, whatever each has.
+  const std::int64_t both = in && last ? std::max(in->rows, last->rows) : 0;
+  const auto rows_until = [&](const Round& round, std::int64_t parts, std::int64_t count) {
+    return std::min(round.rows, row(follows && both > 0 ? both : round.rows, parts, count));
+  };
+  if (in && comes_in(*in)) {
     const std::int64_t step = s - (follows ? 1 : 0);
-    m_rows_in = row(at->rows, in_parts, step + 1);
-    move_rows(tile_of(*at, true), row(at->rows, in_parts, step), m_rows_in, m_y_in, true);
+    m_rows_in = rows_until(*in, in_parts, step + 1);
+    move_rows(tile_of(*in, true), rows_until(*in, in_parts, step), m_rows_in, m_y_in, true);
   }
   if (last && goes_out(*last)) {
-    move_rows(tile_of(*last, false), row(last->rows, out_parts, s), row(last->rows, out_parts, s + 1), m_y_out, false);
+    move_rows(tile_of(*last, false), rows_until(*last, out_parts, s), rows_until(*last, out_parts, s + 1), m_y_out,
+              false);
   }
 }
 
@@ -103,7 +110,10 @@ std::int64_t RoundProgram::finish_rows(const Round& now, const CoreTile& tile, s
                                        bool leave) {
   const std::int64_t last = rows_to_narrow(tile, end);
   if (ends_narrow(now)) {
-    complete_y_in(now);  // in flight only if the round has a single step, or too few buffers
+    if (m_transfers.empty())
+      wait(m_y_in);  // of the next round
+    else
+      complete_y_in(now);  // in flight only if the round has a single step, or too few buffers
     narrow_rows(tile, narrow_tile(now), first, last);
   }
   if (last_k_block(now)) {

@@ -57,6 +57,7 @@ class WStationary : RoundProgram {
                      k_next_round),
         m_split(split_w_stationary(plan, dsp.machine())),
         m_cores(dsp.group_size()),
+        m_sums_move(plan.scratch_bytes > 0),
         m_first_column(column_of_core(dsp.thread_id())),
         m_end_column(column_of_core(dsp.thread_id() + 1)),
         m_gsm(scratch.gsm),
@@ -66,6 +67,7 @@ class WStationary : RoundProgram {
   void run() {
     m_dsp.set_priority(k_next_step);
     load_block(m_now);
+    if (scratch_holds_pads()) clear_w_pads();
     load_w();
     load_x(m_now, 0);
     std::optional<Round> last;  // before this one
@@ -186,6 +188,17 @@ class WStationary : RoundProgram {
   sim::Pointer w_at_step(const Step& at) const {
     return m_w[w_block(at) % std::ssize(m_w)] + at.s * m_tiles.k2 * m_w_pitch;
   }
+  /// FP32 sums go to DDR with the pads of the last vector, which no W reaches.
+  bool scratch_holds_pads() const {
+    const std::int64_t vector = k_vector_bytes / m_bytes;
+    return m_sums_move && m_end_column == m_shape.n && m_first_column < m_end_column && m_shape.n % vector != 0;
+  }
+  void clear_w_pads() {
+    const std::int64_t last = (m_end_column - m_first_column - 1) % m_tiles.n2 * m_bytes;
+    for (const sim::Pointer& w : m_w) {
+      m_dsp.call(m_kernels.zero_vectors, {w + last / k_vector_bytes * k_vector_bytes, m_tiles.kg, m_w_pitch});
+    }
+  }
   int w_channel(std::int64_t part) const { return Channels::k_first_w + static_cast<int>(part % Channels::k_ws); }
   std::int64_t end_step(const Step& part) const { return std::min(steps(part), part.s + m_part_steps); }
 
@@ -222,6 +235,7 @@ class WStationary : RoundProgram {
 
   const WStationarySplit m_split;
   const std::int64_t m_cores;
+  const bool m_sums_move;
   const std::int64_t m_first_column, m_end_column;  // of this core
   const sim::Pointer m_gsm;                         // blocks of X
   const std::int64_t m_gsm_pitch;

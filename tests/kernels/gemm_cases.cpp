@@ -33,11 +33,6 @@ double error_in_bounds(const std::vector<float>& y, const Product& product, cons
   return worst;
 }
 
-void expect_clean(const sim::LaunchResult& result) {
-  for (const sim::Finding& finding : result.findings) FAIL_CHECK(finding.message);
-  if (result.fault) FAIL_CHECK(result.fault->str());
-}
-
 GemmRun expect_right(const GemmPlan& plan) {
   const auto [m, n, k] = plan.shape;
   const std::vector<float> x = rounded(random_matrix(m, k, 1), plan.dtype),

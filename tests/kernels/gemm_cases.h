@@ -8,6 +8,7 @@
 #include "bench_cluster.h"
 #include "kernels/gemm/gemm.h"
 #include "reference.h"
+#include "row_reference.h"
 
 namespace mtsim::kernels {
 
@@ -29,8 +30,6 @@ inline const sim::ClusterOptions k_timing{sim::Depth::timing};
 /// Largest error in units of its bound. Pad columns of X meet pad rows of W as 0 * 0 + y = y, so the bound is that of
 /// the unpadded k.
 double error_in_bounds(const std::vector<float>& y, const Product& product, const GemmErrorBound& bound);
-
-void expect_clean(const sim::LaunchResult& result);
 
 /// The plan's Y is that of OpenBLAS in FP64 within its bound, nothing but Y is written, the hazard monitor finds
 /// nothing, and both depths take the same cycles. Returns the run in timing depth.
