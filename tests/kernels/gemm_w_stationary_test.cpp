@@ -179,7 +179,7 @@ TEST_CASE("a W-stationary gemm reads W once, X once a column pass, and Y between
   }
   SECTION("three k-blocks: Y comes back twice") {
     const GemmShape shape{600, 3072, 1536};
-    const auto run = run_gemm(fresh(k_timing), plan_of(shape, "kg=512,n2=128,m1=6,n1=128,w_buffers=1"));
+    const auto run = run_gemm(fresh(k_timing), plan_of(shape, "kg=512,n2=128,m1=6,n1=128,w_buffers=1,y_buffers=3"));
     CHECK(bytes(run.result, Space::ddr, Space::am) == 4 * shape.k * shape.n + 2 * 4 * shape.m * shape.n);
     CHECK(bytes(run.result, Space::ddr, Space::gsm) == 4 * shape.m * shape.k);
     CHECK(bytes(run.result, Space::am, Space::ddr) == 3 * 4 * shape.m * shape.n);
