@@ -20,8 +20,10 @@ using kernels::GemmWeights;
 
 constexpr std::pair<std::string_view, GemmVariant> k_variants[] = {{"best", GemmVariant::best},
                                                                    {"paper", GemmVariant::paper}};
-constexpr std::pair<std::string_view, GemmDataflow> k_dataflows[] = {
-    {"automatic", GemmDataflow::automatic}, {"large_m", GemmDataflow::large_m}, {"small_m", GemmDataflow::small_m}};
+constexpr std::pair<std::string_view, GemmDataflow> k_dataflows[] = {{"automatic", GemmDataflow::automatic},
+                                                                     {"large_m", GemmDataflow::large_m},
+                                                                     {"small_m", GemmDataflow::small_m},
+                                                                     {"w_stationary", GemmDataflow::w_stationary}};
 constexpr std::pair<std::string_view, GemmSums> k_sums[] = {
     {"promoted", GemmSums::promoted}, {"f16_sums", GemmSums::f16}, {"f32_sums", GemmSums::f32}};
 constexpr std::pair<std::string_view, GemmWeights> k_weights[] = {{"in_out", GemmWeights::in_out},
@@ -98,7 +100,8 @@ class GemmCase final : public MatrixCase {
     json["weights"] = name_of(k_weights, m_plan.weights);
     if (m_plan.dtype == DType::f16) json["sums"] = name_of(k_sums, m_plan.sums);
     if (m_plan.promotes()) json["tile"]["k_promote"] = tiles.k_promote;
-    if (m_plan.dataflow == GemmDataflow::large_m) {
+    if (m_plan.dataflow == GemmDataflow::w_stationary) json["tile"]["m2"] = tiles.m2;
+    if (m_plan.dataflow != GemmDataflow::small_m) {
       json["tile"].update({{"m1", tiles.m1}, {"n1", tiles.n1}});
       json["buffers"] = {{"x", tiles.x_buffers}, {"w", tiles.w_buffers}, {"y", m_plan.y_buffers + m_plan.y_transfers}};
     }
@@ -110,9 +113,9 @@ class GemmCase final : public MatrixCase {
   }
   std::string plan_text() const override {
     const auto& tiles = m_plan.tiles;
-    return fmt::format("{}  tile mg={} kg={} k2={} n2={}{}{}{}", name_of(k_dataflows, m_plan.dataflow), tiles.mg,
-                       tiles.kg, tiles.k2, tiles.n2,
-                       m_plan.promotes() ? fmt::format(" k_promote={}", tiles.k_promote) : "",
+    return fmt::format("{}  tile mg={} kg={} {}k2={} n2={}{}{}{}", name_of(k_dataflows, m_plan.dataflow), tiles.mg,
+                       tiles.kg, m_plan.dataflow == GemmDataflow::w_stationary ? fmt::format("m2={} ", tiles.m2) : "",
+                       tiles.k2, tiles.n2, m_plan.promotes() ? fmt::format(" k_promote={}", tiles.k_promote) : "",
                        m_plan.has_hand_tile() ? "" : fmt::format(" m1={} n1={}", tiles.m1, tiles.n1),
                        m_plan.weights == GemmWeights::out_in ? "  W as [n, k]" : "");
   }
@@ -212,12 +215,14 @@ class GemmOperator : public Operator {
 
 const std::vector<DType> k_gemm_dtypes = {DType::f32, DType::f16};
 std::vector<VariantGroup> variants(VariantGroup first, VariantGroup last) {
-  return {
-      std::move(first), {{"automatic", "large_m", "small_m"}}, {{"promoted", "f16_sums", "f32_sums"}}, std::move(last)};
+  return {std::move(first),
+          {{"automatic", "large_m", "small_m", "w_stationary"}},
+          {{"promoted", "f16_sums", "f32_sums"}},
+          std::move(last)};
 }
 constexpr std::string_view k_gemm_tiles =
     "Block sizes, e.g. mg=720,kg=2048,k2=128,n2=256 and of FP16 k_promote=128 (FP32: the paper's by default); large_m "
-    "has m1, n1, x_buffers, w_buffers, y_buffers and y_tiles too";
+    "and w_stationary have m1, n1, x_buffers, w_buffers, y_buffers and y_tiles too, w_stationary m2";
 
 class Gemm final : public GemmOperator {
  public:

@@ -17,9 +17,10 @@ Kernels load_kernels(sim::Cluster& cluster, const GemmPlan& plan) {
   };
   Kernels kernels;
   kernels.zero_am = load("zero_am");
+  kernels.zero_vectors = load("zero_am_column");
   if (const auto layout = rope_layout(plan)) kernels.rope.emplace(cluster, *layout);
   if (plan.weights == GemmWeights::out_in) {
-    kernels.zero_x_pad = kernels.zero_w_pad = load("zero_am_column");
+    kernels.zero_x_pad = kernels.zero_w_pad = kernels.zero_vectors;
     kernels.accumulate = load("gemm_dot_1x32", "", {{"F16", plan.dtype == DType::f16 ? 1 : 0}});
     kernels.narrow = load("gemm_narrow_row");
     return kernels;
@@ -55,9 +56,21 @@ const sim::Kernel& TileKernels::kernel(const GemmTile& tile, bool accumulate) {
 void CoreProgram::zero_x_pad(sim::Pointer x, std::int64_t pitch, std::int64_t rows, std::int64_t k) {
   const std::int64_t end = m_format.padded_k(k) * m_bytes, word = m_by_rows ? k_vector_bytes : k_sm_word_bytes;
   if (k * m_bytes == end) return;
+  // zero_sm_column takes whole strips: the last one overlaps, fewer rows are strips of one and the same row.
+  const std::int64_t padded = round_up(rows, m_row_unit), strip = m_by_rows ? 1 : k_zero_rows;
+  const std::int64_t whole = padded / strip * strip;
   for (std::int64_t at = k * m_bytes / word * word; at < end; at += word) {
     m_dsp.loop_iteration();
-    m_dsp.call(m_kernels.zero_x_pad, {x + at, round_up(rows, m_row_unit), pitch});
+    if (whole > 0) m_dsp.call(m_kernels.zero_x_pad, {x + at, whole, pitch});
+    if (whole == padded) continue;
+    if (whole > 0) {
+      m_dsp.call(m_kernels.zero_x_pad, {x + at + (padded - strip) * pitch, strip, pitch});
+      continue;
+    }
+    for (std::int64_t row = 0; row < padded; ++row) {
+      m_dsp.loop_iteration();
+      m_dsp.call(m_kernels.zero_x_pad, {x + at + row * pitch, strip, 0});
+    }
   }
 }
 
@@ -66,8 +79,10 @@ void CoreProgram::zero_w_pad(sim::Pointer w, std::int64_t pitch, std::int64_t co
   if (pad == 0) return;
   if (m_by_rows)
     m_dsp.call(m_kernels.zero_w_pad, {w + k * m_bytes / k_vector_bytes * k_vector_bytes, columns, pitch});
-  else
+  else if (pad * pitch % k_zero_unit == 0)
     m_dsp.call(m_kernels.zero_w_pad, {w + k * pitch, pad * pitch});
+  else
+    m_dsp.call(m_kernels.zero_vectors, {w + k * pitch, pad * pitch / k_vector_bytes, k_vector_bytes});
 }
 
 void CoreProgram::multiply_strip(const CoreTile& tile, const CutStrip& strip) {
@@ -140,9 +155,10 @@ sim::DspProgram gemm_program(sim::Cluster& cluster, const GemmPlan& plan, const 
   }
   gemm::Scratch scratch{cluster.gsm_malloc(plan.gsm_bytes), {}};
   if (plan.scratch_bytes > 0) scratch.sums = cluster.ddr_malloc(plan.scratch_bytes);
+  const auto run = plan.dataflow == GemmDataflow::w_stationary ? gemm::run_w_stationary : gemm::run_large_m;
   return [=](sim::Dsp& dsp) {
     check_cores(dsp);
-    gemm::run_large_m(dsp, plan, operands, kernels, scratch);
+    run(dsp, plan, operands, kernels, scratch);
   };
 }
 

@@ -25,10 +25,11 @@ struct GemmShape {
 };
 
 // large_m: X blocks in GSM, rows split over the cores, W broadcast, Y stationary in AM. small_m: X broadcast, N split.
-enum class GemmDataflow : std::uint8_t { automatic, large_m, small_m };
+// w_stationary: N split, blocks of W in AM, X passes by through GSM; automatic is one of the other two.
+enum class GemmDataflow : std::uint8_t { automatic, large_m, small_m, w_stationary };
 
 // best: the fastest sequence we know. paper: the sequence of Figs. 5-7 as printed, where it is slower (gemm_large_m.cpp
-// says how they differ); small_m has one sequence.
+// says how they differ); small_m has one sequence, and so has w_stationary, which the paper does not know.
 enum class GemmVariant : std::uint8_t { best, paper };
 
 /// Where the sums of an FP16 GEMM are FP16 and where FP32; those of an FP32 GEMM are FP32 throughout.
@@ -61,11 +62,15 @@ struct GemmTiles {
   std::int64_t n2 = 256;       // columns of W2 and Y2 in AM
   std::int64_t k_promote = 0;  // FP16: products summed in FP16 before the sum is added in FP32; FP32 has no use for it
 
-  // The large-M dataflow only.
+  // The large-M and W-stationary dataflows only.
   std::int64_t m1 = 6, n1 = 128;              // what a microkernel computes at a time; gemm_tile.h has which there are
   std::int64_t x_buffers = 2, w_buffers = 2;  // X2 in SM, W2 in AM; with one a step's transfers start when it ends
   std::int64_t y_buffers = 0;                 // tiles of Y2 in AM where Y2 moves; 0: three, or all where they fit
   std::int64_t y_tiles = 0;                   // parts a Y2 moves in, one a k-step; 0: one in each (Fig. 7), 1: Fig. 6
+
+  // W stationary only. Of its tiles, those that are 0 are chosen for the shape: it reads mg, kg, n2, m1, n1 and
+  // w_buffers so, and its kg is the columns of X in GSM and the rows of W in AM.
+  std::int64_t m2 = 0;  // rows of X2 and Y2; large_m has mg over the cores
 
   static GemmTiles of(DType dtype, const GemmChoice& choice = {});
 };
@@ -84,7 +89,7 @@ struct GemmPlan {  // what a call will do: resolved dataflow and tiles, and the 
   GemmTiles tiles;
   GemmEpilogue epilogue = {};
   std::int64_t m2 = 0;                         // rows of one core in SM/AM
-  std::int64_t x_rows = 0;                     // of X2 in SM, pads included (large_m)
+  std::int64_t x_rows = 0;                     // of X2 in SM, pads included (large_m, w_stationary)
   std::int64_t sum_rows = 0, sum_columns = 0;  // of Y2 in AM likewise
   std::int64_t y_buffers = 0;                  // tiles of Y2 in AM that hold sums
   std::int64_t y_transfers = 0;  // tiles of Y2 in AM that hold FP16 on its way from or to DDR; none: the sums move

@@ -34,12 +34,10 @@
 // added to what came in, and narrowed (GemmSums::promoted). Or three tiles of FP32 sums move as in Fig. 7
 // (GemmSums::f32).
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <optional>
-#include <vector>
 
-#include "kernels/gemm/gemm_program.h"
+#include "kernels/gemm/gemm_rounds.h"
 
 namespace mtsim::kernels::gemm {
 namespace {
@@ -54,49 +52,31 @@ struct Step {
   std::int64_t m = 0, k = 0, n = 0, s = 0;
 };
 
-class LargeM : CoreProgram {
+class LargeM : RoundProgram {
  public:
   LargeM(sim::Dsp& dsp, const GemmPlan& plan, const GemmOperands& operands, const Kernels& kernels,
          const Scratch& scratch)
-      : CoreProgram(dsp, plan, operands, kernels),
+      : RoundProgram(dsp, plan, operands, kernels, scratch, plan.tiles.k2, plan.column_unit(), k_next_round),
         m_paper(plan.variant == GemmVariant::paper),
-        m_stays(plan.y_stays),
         m_cores(dsp.group_size()),
-        m_column_unit(plan.column_unit()),
-        m_scratch(scratch.sums),
-        m_sums(plan.y_buffers),
-        m_transfers(plan.y_transfers) {
-    m_m_blocks = ceil_div(m_shape.m, m_tiles.mg);
-    m_k_blocks = ceil_div(m_shape.k, m_tiles.kg);
-    m_rounds = ceil_div(m_shape.n, m_tiles.n2);
-    m_x_pitch = m_tiles.k2 * m_bytes;
-    m_w_pitch = m_tiles.n2 * m_bytes;
-    m_sums_pitch = plan.sum_columns * m_sum_bytes;
-    m_y_pitch = plan.sum_columns * m_bytes;
-    m_chunk_bytes = plan.m2 * m_x_pitch;
-    m_chunks = scratch.gsm + dsp.thread_id() * ceil_div(m_tiles.kg, m_tiles.k2) * m_chunk_bytes;
-    m_x.resize(static_cast<std::size_t>(m_tiles.x_buffers));
-    m_w.resize(static_cast<std::size_t>(m_tiles.w_buffers));
-    for (auto& x : m_x) x = dsp.scalar_malloc(plan.x_rows * m_x_pitch);
-    for (auto& w : m_w) w = dsp.vector_malloc(m_tiles.k2 * m_w_pitch);
-    for (auto& sums : m_sums) sums = dsp.vector_malloc(plan.sum_rows * m_sums_pitch);
-    for (auto& y : m_transfers) y = dsp.vector_malloc(plan.sum_rows * m_y_pitch);
-    for (int i = 0; i < Channels::k_strips; ++i) m_leaving[i].channel = Channels::k_first_strip + i;
-  }
+        m_m_blocks(ceil_div(m_shape.m, m_tiles.mg)),
+        m_rounds(ceil_div(m_shape.n, m_tiles.n2)),
+        m_chunk_bytes(plan.m2 * m_x_pitch),
+        m_chunks(scratch.gsm + dsp.thread_id() * ceil_div(m_tiles.kg, m_tiles.k2) * m_chunk_bytes) {}
 
   void run() {
     m_dsp.set_priority(k_next_step);
     load_chunks();
     m_w_channel = broadcast_w(m_now, 0);
     load_x(m_now, 0);
+    std::optional<Round> last;  // before this one
     for (std::int64_t i = 0; !done(m_now); ++i) {
       m_dsp.loop_iteration();
       const Step next = after(m_now);
+      const Round now = round(m_now);
       if (m_now.k == 0 && m_now.n == 0 && m_now.s == 0) m_epilogue.begin_rows(first_row(m_now), rows(m_now));
       if (rows(m_now) > 0) m_dsp.dma_wait(m_x_channel);
-      wait(m_y_in);
-      wait(m_y_out);
-      if (m_now.s == 0 && m_transfers.empty()) complete_y_in();
+      wait_for_y(now, m_now.s);
       m_dsp.dma_wait(m_w_channel);
       free_chunks();
       load_chunks();
@@ -108,18 +88,18 @@ class LargeM : CoreProgram {
       };
       try_load_x();
       const bool w_ahead = m_w.size() > 1;  // else W2 of the next step overwrites this one's
-      if (!m_paper) move_y();
+      const auto move_tiles = [&] { move_y(now, m_now.s, round_after(m_now), last); };
+      if (!m_paper) move_tiles();
       if (!done(next) && w_ahead) m_w_channel = broadcast_w(next, i + 1);
-      if (m_paper) move_y();
-      multiply(i, !m_paper && done(next), try_load_x);
+      if (m_paper) move_tiles();
+      multiply(now, m_now.s, {x_buffer(i), w_buffer(i), k_of_step(m_now)}, !m_paper && done(next), try_load_x);
       if (x_pending) load_x(next, i + 1);
       if (!done(next) && !w_ahead) m_w_channel = broadcast_w(next, i + 1);
-      if (next.s == 0) m_last = m_now;
+      if (next.s == 0) last = now;
       m_now = next;
     }
-    if (m_paper) move_rows(tile_of(*m_last, false), 0, rows(*m_last), m_y_out, false);
-    wait(m_y_out);
-    for (Transfer& strip : m_leaving) wait(strip);
+    if (m_paper) move_y_out(*last);
+    wait_for_all_y();
   }
 
  private:
@@ -204,7 +184,7 @@ class LargeM : CoreProgram {
       ++m_waited_chunks;
     }
     if (rows(at) == 0) return;
-    const sim::Pointer x = m_x[step % std::ssize(m_x)];
+    const sim::Pointer x = x_buffer(step);
     zero_x_pad(x, m_x_pitch, rows(at), k_of_step(at));
     const sim::Rows shape = rows_of(rows(at), k_of_step(at) * m_bytes, m_x_pitch);
     m_x_channel = m_dsp.dma_p2p(chunk(at), shape, x, shape);
@@ -213,8 +193,9 @@ class LargeM : CoreProgram {
   sim::Pointer chunk(const Step& at) const { return m_chunks + at.s * m_chunk_bytes; }
 
   // --- W: broadcast one step ahead.
+  sim::Pointer w_buffer(std::int64_t step) const { return m_w[step % std::ssize(m_w)]; }
   int broadcast_w(const Step& at, std::int64_t step) {
-    const sim::Pointer w = m_w[step % std::ssize(m_w)];
+    const sim::Pointer w = w_buffer(step);
     zero_w_pad(w, m_w_pitch, columns(at), k_of_step(at));
     const std::int64_t bytes = columns(at) * m_bytes;
     return m_dsp.dma_broadcast(w_at(first_k(at), at.n * m_tiles.n2), rows_of(k_of_step(at), bytes, m_shape.n * m_bytes),
@@ -223,158 +204,29 @@ class LargeM : CoreProgram {
 
   // --- Y: buffers in turn. What stays in AM from one k-block to the next needs no transfers between them. The paper's
   // sequence keeps one or two rounds: their Y2 would have to come in while it still goes out.
-  bool last_k_block(const Step& at) const { return at.k == m_k_blocks - 1; }
-  /// Rounds so far, counting those of later k-blocks only if Y2 does not stay.
-  std::int64_t turn(const Step& at) const { return (m_stays ? at.m : at.m * m_k_blocks + at.k) * m_rounds + at.n; }
-  sim::Pointer sums(const Step& at) const { return m_sums[turn(at) % std::ssize(m_sums)]; }
-  bool comes_in(const Step& at) const { return !done(at) && at.k > 0 && !m_stays; }
-  bool goes_out(const Step& at) const { return last_k_block(at) || !m_stays; }
-  /// Whether a round ends with FP16 made of its FP32 sums.
-  bool ends_narrow(const Step& at) const { return narrows() && (last_k_block(at) || !m_transfers.empty()); }
-
-  /// A round's Y2 in AM as it moves.
-  struct Tile {
-    sim::Pointer am;
-    std::int64_t am_pitch = 0;
-    sim::Pointer ddr;
-    std::int64_t ddr_pitch = 0;
-    std::int64_t bytes = 0;  // of a row
-  };
-  /// FP16: in a tile of its own, or at the start of each row of the sums.
-  NarrowTile narrow_tile(const Step& at) const {
-    if (m_transfers.empty()) return {sums(at), m_sums_pitch, false};
-    return {m_transfers[turn(at) % std::ssize(m_transfers)], m_y_pitch, at.k > 0};
+  Round round(const Step& at) const {
+    return {.turn = (m_stays ? at.m : at.m * m_k_blocks + at.k) * m_rounds + at.n,
+            .row = first_row(at),
+            .rows = rows(at),
+            .column = at.n * m_tiles.n2,
+            .columns = columns(at),
+            .k_block = at.k,
+            .steps = steps(at)};
   }
-  Tile tile_of(const Step& at, bool in) const {
-    const std::int64_t column = at.n * m_tiles.n2;
-    const bool sums_move = narrows() && m_transfers.empty() && (in || !last_k_block(at));
-    if (sums_move) {  // FP32 in the order of the microkernel, pads included
-      const std::int64_t pitch = round_up(m_shape.n, m_column_unit) * m_sum_bytes;
-      return {sums(at), m_sums_pitch, m_scratch + first_row(at) * pitch + column * m_sum_bytes, pitch,
-              round_up(columns(at), m_column_unit) * m_sum_bytes};
-    }
-    const NarrowTile y = narrows() ? narrow_tile(at) : NarrowTile{sums(at), m_sums_pitch};
-    return {y.y, y.y_pitch, y_at(first_row(at), column), m_shape.n * m_bytes, columns(at) * m_bytes};
+  std::optional<Round> round_after(const Step& at) const {
+    const Step next = next_round(at);
+    return done(next) ? std::nullopt : std::optional(round(next));
   }
 
-  struct Transfer {
-    int channel = 0;
-    bool in_flight = false;
-  };
-  void wait(Transfer& transfer) {
-    if (transfer.in_flight) m_dsp.dma_wait(transfer.channel);
-    transfer.in_flight = false;
-  }
-  /// Moves rows [first, last) of a round's Y2.
-  void move_rows(const Tile& tile, std::int64_t first, std::int64_t last, Transfer& transfer, bool in) {
-    if (first >= last) return;
-    wait(transfer);
-    const sim::Pointer am = tile.am + first * tile.am_pitch, ddr = tile.ddr + first * tile.ddr_pitch;
-    const sim::Rows am_rows = rows_of(last - first, tile.bytes, tile.am_pitch),
-                    ddr_rows = rows_of(last - first, tile.bytes, tile.ddr_pitch);
-    if (in)
-      m_dsp.raw_dma_p2p(ddr, ddr_rows, am, am_rows, k_next_round, transfer.channel);
-    else
-      m_dsp.raw_dma_p2p(am, am_rows, ddr, ddr_rows, k_next_round, transfer.channel);
-    transfer.in_flight = true;
-  }
-
-  /// Fig. 7: each k-step moves one of `steps` tiles of the next round's Y2 in and of the last round's Y2 out; Fig. 6:
-  /// one step moves all of it. What is merged at the end of this round comes in during it, complete before its last
-  /// step. What comes in where the last round's Y2 still lies follows a step behind it.
-  void move_y() {
-    const bool merges = !m_transfers.empty(), follows = in_follows_out();
-    const auto parts_in = [&](std::int64_t most) {
-      return m_tiles.y_tiles > 0 ? std::min(m_tiles.y_tiles, most) : most;
-    };
-    const std::int64_t in_parts = parts_in(merges ? std::max<std::int64_t>(1, steps(m_now) - 1) : steps(m_now));
-    const std::int64_t out_parts = follows ? in_parts : parts_in(steps(m_now));
-    const auto row = [](std::int64_t all, std::int64_t parts, std::int64_t count) {
-      return all * std::clamp<std::int64_t>(count, 0, parts) / parts;
-    };
-    if (const Step at = merges ? m_now : next_round(m_now); comes_in(at)) {
-      const std::int64_t step = m_now.s - (follows ? 1 : 0);
-      m_rows_in = row(rows(at), in_parts, step + 1);
-      move_rows(tile_of(at, true), row(rows(at), in_parts, step), m_rows_in, m_y_in, true);
-    }
-    if (m_last && goes_out(*m_last)) {
-      const std::int64_t all = rows(*m_last);
-      move_rows(tile_of(*m_last, false), row(all, out_parts, m_now.s), row(all, out_parts, m_now.s + 1), m_y_out,
-                false);
-    }
-  }
-  /// Whether Y2 comes in where the last round's still leaves.
-  bool in_follows_out() const { return m_transfers.empty() ? m_sums.size() == 2 : m_transfers.size() == 1; }
-  /// All of what came in for this round, before it is used.
-  void complete_y_in() {
-    if (comes_in(m_now) && m_rows_in < rows(m_now)) {
-      wait(m_y_out);
-      move_rows(tile_of(m_now, true), m_rows_in, rows(m_now), m_y_in, true);
-      m_rows_in = rows(m_now);
-    }
-    wait(m_y_in);
-  }
-
-  /// `between` runs before each strip; with `leave` each strip goes to DDR as soon as it is done.
-  template <typename Between>
-  void multiply(std::int64_t step, bool leave, const Between& between) {
-    const Step& now = m_now;
-    if (rows(now) == 0) return;
-    const bool fresh = now.s == 0 && (now.k == 0 || !m_transfers.empty());
-    const CoreTile tile{m_x[step % std::ssize(m_x)],
-                        m_w[step % std::ssize(m_w)],
-                        sums(now),
-                        m_x_pitch,
-                        m_w_pitch,
-                        m_sums_pitch,
-                        rows(now),
-                        columns(now),
-                        k_of_step(now),
-                        !fresh};
-    const bool last = now.s == steps(now) - 1, narrow = last && ends_narrow(now);
-    std::int64_t first = 0;  // row that is not finished
-    std::size_t left = 0;    // strips
-    for (const CutStrip& strip : strips(tile)) {
-      between();
-      multiply_strip(tile, strip);
-      if (!last) continue;
-      const std::int64_t end = rows_to_narrow(tile, strip.row + strip.rows);
-      if (narrow) {
-        complete_y_in();  // in flight only if the round has a single step, or too few buffers
-        narrow_rows(tile, narrow_tile(now), first, end);
-      }
-      if (last_k_block(now)) {
-        const Tile y = tile_of(now, false);
-        m_epilogue.finish(
-            {y.am + first * y.am_pitch, y.am_pitch, first, end - first, now.n * m_tiles.n2, tile.columns});
-      }
-      if (leave) move_rows(tile_of(now, false), first, end, m_leaving[left++ % m_leaving.size()], false);
-      first = end;
-    }
-  }
-
-  const bool m_paper, m_stays;
-  const std::int64_t m_cores, m_column_unit;
-  std::int64_t m_m_blocks = 0, m_k_blocks = 0, m_rounds = 0;
-  std::int64_t m_x_pitch = 0;  // of X2 and of a chunk
-  std::int64_t m_w_pitch = 0;
-  std::int64_t m_sums_pitch = 0, m_y_pitch = 0;  // of Y2: sums, FP16 in tiles of its own
-  std::int64_t m_chunk_bytes = 0;
-  sim::Pointer m_chunks;                  // GSM: this core's rows of Xg, chunk after chunk
-  std::vector<sim::Pointer> m_x;          // SM
-  std::vector<sim::Pointer> m_w;          // AM
-  sim::Pointer m_scratch;                 // DDR: FP32 sums between k-blocks
-  std::vector<sim::Pointer> m_sums;       // AM
-  std::vector<sim::Pointer> m_transfers;  // AM: FP16, if the sums do not move themselves
+  const bool m_paper;
+  const std::int64_t m_cores, m_m_blocks, m_rounds;
+  const std::int64_t m_chunk_bytes;
+  const sim::Pointer m_chunks;  // GSM: this core's rows of Xg, chunk after chunk
   int m_x_channel = 0, m_w_channel = 0;
-  Transfer m_y_in{Channels::k_y_in}, m_y_out{Channels::k_y_out};
-  std::array<Transfer, Channels::k_strips> m_leaving;  // strips of the very last step
   Step m_now;
   Step m_chunk;  // the next chunk to load: (m, k, -, s)
   std::int64_t m_loaded_chunks = 0, m_waited_chunks = 0;
   std::int64_t m_free_chunks = 0;  // for the next block
-  std::optional<Step> m_last;      // in the round before this one
-  std::int64_t m_rows_in = 0;      // of the Y2 that comes in, asked for so far
 };
 
 }  // namespace

@@ -42,26 +42,26 @@ void check_microkernel(const GemmPlan& plan) {
 }
 
 // What the small-M dataflow leaves no choice in.
-struct LargeMTile {
+struct RoundTile {
   std::string_view name;
   std::int64_t GemmTiles::*field;
 };
-constexpr LargeMTile k_large_m_tiles[] = {{"m1", &GemmTiles::m1},
-                                          {"n1", &GemmTiles::n1},
-                                          {"x_buffers", &GemmTiles::x_buffers},
-                                          {"w_buffers", &GemmTiles::w_buffers},
-                                          {"y_buffers", &GemmTiles::y_buffers},
-                                          {"y_tiles", &GemmTiles::y_tiles}};
+constexpr RoundTile k_round_tiles[] = {{"m1", &GemmTiles::m1},
+                                       {"n1", &GemmTiles::n1},
+                                       {"x_buffers", &GemmTiles::x_buffers},
+                                       {"w_buffers", &GemmTiles::w_buffers},
+                                       {"y_buffers", &GemmTiles::y_buffers},
+                                       {"y_tiles", &GemmTiles::y_tiles}};
 
 /// The one of them that is asked for; nullptr if none is.
-const LargeMTile* large_m_tile(const GemmPlan& plan) {
+const RoundTile* round_tile(const GemmPlan& plan) {
   const GemmTiles none = GemmTiles::of(plan.dtype);
-  const auto* asked = std::find_if(std::begin(k_large_m_tiles), std::end(k_large_m_tiles),
-                                   [&](const LargeMTile& t) { return plan.tiles.*t.field != none.*t.field; });
-  return asked == std::end(k_large_m_tiles) ? nullptr : asked;
+  const auto* asked = std::find_if(std::begin(k_round_tiles), std::end(k_round_tiles),
+                                   [&](const RoundTile& t) { return plan.tiles.*t.field != none.*t.field; });
+  return asked == std::end(k_round_tiles) ? nullptr : asked;
 }
 
-void check_tiles(const GemmPlan& plan) {
+void check_shape_and_k(const GemmPlan& plan) {
   const GemmShape& shape = plan.shape;
   const GemmTiles& tiles = plan.tiles;
   const Format format = gemm::format(plan.dtype, plan.weights);
@@ -81,6 +81,11 @@ void check_tiles(const GemmPlan& plan) {
       throw KernelError(
           fmt::format("{}: k_promote={} must be at least {}", text(shape), tiles.k_promote, 2 * format.k_least));
   }
+}
+
+void check_tiles(const GemmPlan& plan) {
+  const GemmShape& shape = plan.shape;
+  const GemmTiles& tiles = plan.tiles;
   check_microkernel(plan);
   if (tiles.n2 < tiles.n1 || tiles.n2 % tiles.n1 != 0) {
     throw KernelError(fmt::format("{}: n2={} must be a multiple of N1 = {}", text(shape), tiles.n2, tiles.n1));
@@ -248,6 +253,19 @@ std::optional<GemmPlan> plan_small_m_if_it_fits(GemmPlan plan, const sim::Machin
   }
 }
 
+GemmPlan plan_checked_w_stationary(const GemmPlan& plan, const sim::MachineConfig& machine) {
+  if (plan.variant == GemmVariant::paper)
+    throw KernelError(
+        fmt::format("{}: the paper has no W-stationary sequence; use its best variant", text(plan.shape)));
+  if (!std::holds_alternative<std::monostate>(plan.epilogue)) {
+    throw KernelError(fmt::format("{}: the W-stationary dataflow has no epilogue; use the large-M or small-M dataflow",
+                                  text(plan.shape)));
+  }
+  const GemmPlan complete = gemm::with_w_stationary_tiles(plan, machine);
+  check_tiles(complete);
+  return gemm::plan_w_stationary(complete, machine);
+}
+
 GemmPlan plan_fastest(const GemmPlan& plan, const sim::MachineConfig& machine) {
   const std::optional<GemmPlan> small = plan_small_m_if_it_fits(plan, machine);
   if (small && estimate_small_m(*small, machine) < estimate_large_m(plan, machine)) return *small;
@@ -281,6 +299,8 @@ SmallMSplit split_small_m(const GemmPlan& plan, const sim::MachineConfig& machin
 GemmTiles GemmTiles::of(DType dtype, const GemmChoice& choice) {
   if (choice.weights == GemmWeights::out_in)
     return {.k2 = dtype == DType::f16 ? 1024 : 512, .n2 = 64, .m1 = 1, .n1 = 64};
+  if (choice.dataflow == GemmDataflow::w_stationary)
+    return {.mg = 0, .kg = 0, .n2 = 0, .k_promote = dtype == DType::f16 ? 128 : 0, .m1 = 0, .n1 = 0, .w_buffers = 0};
   if (dtype == DType::f32) return {};
   GemmTiles tiles{.mg = 1440, .kg = 2048, .k2 = 256, .n2 = 512, .k_promote = 128, .n1 = gemm_n1(dtype)};
   if (choice.sums == GemmSums::f32) {  // three tiles of FP32 sums leave less for W2
@@ -295,7 +315,8 @@ GemmTiles parse_gemm_tiles(const std::string& text, DType dtype, const GemmChoic
   GemmTiles tiles = GemmTiles::of(dtype, choice);
   std::vector<TileKey> keys{{"mg", &tiles.mg}, {"kg", &tiles.kg}, {"k2", &tiles.k2}, {"n2", &tiles.n2}};
   if (choice.weights == GemmWeights::in_out) {
-    for (const auto& [name, field] : k_large_m_tiles) keys.push_back({name, &(tiles.*field)});
+    for (const auto& [name, field] : k_round_tiles) keys.push_back({name, &(tiles.*field)});
+    keys.push_back({"m2", &tiles.m2});
   }
   const bool promotes = dtype == DType::f16 && choice.sums != GemmSums::f16 && choice.weights == GemmWeights::in_out;
   keys.push_back({"k_promote", promotes ? &tiles.k_promote : nullptr,
@@ -319,6 +340,8 @@ GemmPlan asked_plan(const GemmShape& shape, DType dtype, const GemmTiles& tiles,
                       .weights = choice.weights,
                       .tiles = tiles,
                       .epilogue = choice.epilogue};
+  check_shape_and_k(plan);
+  if (choice.dataflow == GemmDataflow::w_stationary && !by_rows) return plan_checked_w_stationary(plan, machine);
   check_tiles(plan);
   return plan;
 }
@@ -339,17 +362,23 @@ GemmPlan plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles, 
   const GemmPlan plan = asked_plan(shape, dtype, tiles, choice);
   const bool by_rows = plan.weights == GemmWeights::out_in;
   if (by_rows) {
-    if (choice.dataflow == GemmDataflow::large_m) {
-      throw KernelError(fmt::format(
-          "{}: the large-M dataflow takes W as [k, n]; transpose it, or use the small-M dataflow", text(shape)));
+    if (choice.dataflow != GemmDataflow::automatic && choice.dataflow != GemmDataflow::small_m) {
+      throw KernelError(fmt::format("{}: the {} dataflow takes W as [k, n]; transpose it, or use the small-M dataflow",
+                                    text(shape),
+                                    choice.dataflow == GemmDataflow::large_m ? "large-M" : "W-stationary"));
     }
     if (!std::holds_alternative<std::monostate>(choice.epilogue)) {
       throw KernelError(fmt::format("{}: an epilogue takes W as [k, n]; transpose it", text(shape)));
     }
     return plan_by_rows(plan, machine);
   }
+  if (tiles.m2 != 0) {
+    throw KernelError(
+        fmt::format("{}: m2={} belongs to the W-stationary dataflow; leave it out, or ask for w_stationary",
+                    text(shape), tiles.m2));
+  }
   if (choice.dataflow == GemmDataflow::large_m) return plan_large_m(plan, machine);
-  const LargeMTile* tile = large_m_tile(plan);
+  const RoundTile* tile = round_tile(plan);
   if (choice.dataflow == GemmDataflow::automatic)
     return tile == nullptr ? plan_fastest(plan, machine) : plan_large_m(plan, machine);
   if (tile != nullptr) {

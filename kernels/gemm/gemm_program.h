@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the DSP programs of the two GEMM dataflows share; private to kernels/gemm.
+// What the DSP programs of the GEMM dataflows share; private to kernels/gemm.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,8 @@ struct Format {
   constexpr std::int64_t padded_k(std::int64_t k) const { return k < k_least ? k_least : round_up(k, k_unit); }
 };
 inline constexpr std::int64_t k_vector_bytes = 128, k_sm_word_bytes = 8;
+inline constexpr std::int64_t k_zero_unit = 512;  // bytes, of zero_am.s
+inline constexpr std::int64_t k_zero_rows = 6;    // of zero_sm_column.s
 inline constexpr std::int64_t k_dot_scratch_bytes = 5 * 4 * k_vector_bytes;
 inline constexpr std::int64_t k_dot_n1 = 32;  // columns of a gemm_dot call
 constexpr Format format(DType dtype, GemmWeights weights = GemmWeights::in_out) {
@@ -49,10 +51,16 @@ inline GemmTile main_tile(const GemmPlan& plan) {
 // DMA channels of a core. What the device library gives out (X, W) stays below the first channel of each dataflow's own
 // numbering; the machine needs all of them.
 inline constexpr int k_first_own_channel = 4;
-struct LargeMChannels {
+struct RoundChannels {  // of large_m and w_stationary
   static constexpr int k_y_in = k_first_own_channel, k_y_out = 5, k_first_strip = 6, k_strips = 4;
+};
+struct LargeMChannels {
   static constexpr int k_first_chunk = 8, k_chunks = 8;  // strips leave when no chunk is in flight any more
   static constexpr int k_needed = k_first_chunk + k_chunks;
+};
+struct WStationaryChannels {  // strips leave when no X or W is in flight any more
+  static constexpr int k_x = 6, k_first_w = 7, k_ws = 8;
+  static constexpr int k_needed = k_first_w + k_ws;
 };
 struct SmallMChannels {
   static constexpr int k_first_w = k_first_own_channel, k_ws = 2, k_first_y = k_first_w + k_ws, k_ys = 8;
@@ -81,6 +89,7 @@ struct Kernels {
   sim::Kernel zero_x_pad;              // what X2 and W2 hold behind the last k
   sim::Kernel zero_w_pad;
   sim::Kernel zero_am;
+  sim::Kernel zero_vectors;  // of AM, where zero_am's unit is too large
   std::optional<RopeTile> rope;
 };
 
@@ -137,7 +146,7 @@ class CoreEpilogue {
   std::optional<int> m_loading;         // the frequencies
 };
 
-/// One core's part of a GEMM: operands, sizes and the steps both dataflows take.
+/// One core's part of a GEMM: operands, sizes and the steps all dataflows take.
 class CoreProgram {
  protected:
   CoreProgram(sim::Dsp& dsp, const GemmPlan& plan, const GemmOperands& operands, const Kernels& kernels)
@@ -206,13 +215,28 @@ class CoreProgram {
 
 /// What a plan takes beyond its operands.
 struct Scratch {
-  sim::Pointer gsm;   // blocks of X (large_m)
-  sim::Pointer sums;  // DDR: FP32 sums between k-blocks (large_m, GemmSums::f32), rows padded to N1
+  sim::Pointer gsm;   // blocks of X (large_m, w_stationary)
+  sim::Pointer sums;  // DDR: FP32 sums between k-blocks (likewise, GemmSums::f32), rows padded to N1
 };
 
 void run_large_m(sim::Dsp& dsp, const GemmPlan& plan, const GemmOperands& operands, const Kernels& kernels,
                  const Scratch& scratch);
 void run_small_m(sim::Dsp& dsp, const GemmPlan& plan, const GemmOperands& operands, const Kernels& kernels);
+void run_w_stationary(sim::Dsp& dsp, const GemmPlan& plan, const GemmOperands& operands, const Kernels& kernels,
+                      const Scratch& scratch);
+
+/// How w_stationary splits its work.
+struct WStationarySplit {
+  std::int64_t vectors = 0;        // of columns, in Y
+  std::int64_t share = 0;          // columns of one core at most
+  std::int64_t column_passes = 0;  // of N2 of them
+  std::int64_t k_blocks = 0;       // in one pass
+  std::int64_t m_blocks = 0;       // of X in one k-block
+  std::int64_t rounds = 0;         // of M2 rows likewise
+  std::int64_t gsm_blocks = 0;     // of X that GSM holds
+  bool x_stays = false;            // in GSM, from one pass to the next
+};
+WStationarySplit split_w_stationary(const GemmPlan& plan, const sim::MachineConfig& machine);
 
 /// How small_m splits its work; derived from a plan whose tiles.kg is the columns of X that SM holds at a time.
 struct SmallMSplit {

@@ -22,8 +22,6 @@ enum Priority : int { k_x = 0, k_w = 1, k_y = 2 };
 
 using Channels = SmallMChannels;
 
-constexpr std::int64_t k_zero_unit = 512;  // of zero_am.s
-
 /// A place in the loops, outermost first.
 struct Step {
   std::int64_t block = 0, x = 0, s = 0, n = 0;

@@ -171,7 +171,8 @@ TEST_CASE("tile text is read over the defaults and refused with the known keys",
   CHECK(tiles.kg == 2048);
   CHECK(tiles.k2 == 128);
   CHECK_THROWS_WITH(parse_gemm_tiles("n3=5", DType::f32),
-                    "tile 'n3=5': unknown key 'n3'; known: mg, kg, k2, n2; did you mean 'n2'?");
+                    "tile 'n3=5': unknown key 'n3'; known: mg, kg, k2, n2, m1, n1, x_buffers, "
+                    "w_buffers, y_buffers, y_tiles, m2; did you mean 'n2'?");
   CHECK_THROWS_WITH(parse_gemm_tiles("k2=-4", DType::f32),
                     "tile 'k2=-4': k2='-4' must be a positive number below 2^31, e.g. k2=256");
   CHECK_THROWS_WITH(parse_gemm_tiles("k2", DType::f32),

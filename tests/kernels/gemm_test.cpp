@@ -11,60 +11,16 @@
 #include <vector>
 
 #include "bench_cluster.h"
+#include "gemm_cases.h"
 #include "reference.h"
 
 namespace mtsim::kernels {
-namespace {
-
-struct Case {
-  GemmShape shape;
-  GemmDataflow dataflow = GemmDataflow::automatic;
-  std::string tiles = "";
-  DType dtype = DType::f32;
-  GemmSums sums = GemmSums::promoted;
-  GemmWeights weights = GemmWeights::in_out;
-};
-
-std::string text(const Case& c) {
-  const char* dataflow[] = {"automatic", "large M", "small M"};
-  const char* sums[] = {"promoted", "f16", "f32"};
-  return fmt::format("{} m={} n={} k={} {} {} sums {}{}", to_string(c.dtype), c.shape.m, c.shape.n, c.shape.k,
-                     dataflow[static_cast<int>(c.dataflow)], c.tiles, sums[static_cast<int>(c.sums)],
-                     c.weights == GemmWeights::out_in ? ", W as [n, k]" : "");
-}
-
-GemmPlan plan(const Case& c, GemmVariant variant, const sim::MachineConfig& config = machine()) {
-  const GemmChoice choice{c.dataflow, variant, c.sums, c.weights};
-  return plan_gemm(c.shape, c.dtype, parse_gemm_tiles(c.tiles, c.dtype, choice), choice, config);
-}
-
-const sim::ClusterOptions k_functional{sim::Depth::functional, false};
-const sim::ClusterOptions k_timing{sim::Depth::timing};
-
-/// Largest error in units of its bound. Pad columns of X meet pad rows of W as 0 * 0 + y = y, so the bound is that of
-/// the unpadded k.
-double error_in_bounds(const std::vector<float>& y, const Product& product, const GemmErrorBound& bound) {
-  double worst = 0;
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    const double error = std::abs(static_cast<double>(y[i]) - product.value[i]);
-    const double limit = bound.relative * product.magnitude[i] + bound.absolute;
-    if (!(error <= limit)) worst = std::max(worst, std::isnan(error) ? 1e9 : error / limit);
-  }
-  return worst;
-}
-
-void expect_clean(const sim::LaunchResult& result) {
-  for (const sim::Finding& finding : result.findings) FAIL_CHECK(finding.message);
-  if (result.fault) FAIL_CHECK(result.fault->str());
-}
-
-}  // namespace
 
 TEST_CASE("a gemm of any shape agrees with OpenBLAS in FP64 and takes the same cycles in both depths", "[gemm]") {
   using enum GemmDataflow;
   using enum DType;
   using enum GemmWeights;
-  const auto c = GENERATE(values<Case>({
+  const auto c = GENERATE(values<GemmCase>({
       {{1, 1, 1}},
       {{1, 1, 3}},
       {{1, 127, 250}},
@@ -125,19 +81,8 @@ TEST_CASE("a gemm of any shape agrees with OpenBLAS in FP64 and takes the same c
       {{300, 13000, 40}, automatic, "k2=64", f16, {}, out_in},
   }));
   const auto variant = GENERATE(GemmVariant::best, GemmVariant::paper);
-  const GemmPlan the_plan = plan(c, variant);
   INFO(text(c) << (variant == GemmVariant::paper ? ", paper" : ", best"));
-  const auto [m, n, k] = c.shape;
-  const std::vector<float> x = rounded(random_matrix(m, k, 1), c.dtype), w = rounded(random_matrix(k, n, 2), c.dtype);
-
-  const GemmRun functional = run_gemm(fresh(k_functional), the_plan, x, w);
-  expect_clean(functional.result);
-  CHECK(functional.guards_intact);
-  CHECK(error_in_bounds(functional.y, multiply_f64(x, w, m, n, k), gemm_error_bound(the_plan)) == 0);
-
-  const GemmRun timing = run_gemm(fresh(k_timing), the_plan);
-  expect_clean(timing.result);
-  CHECK(timing.result.cycles == functional.result.cycles);
+  expect_right(plan(c, variant));
 }
 
 TEST_CASE("every element of a gemm is the chain of fused multiply-adds in order of k, whatever the dataflow and tiles",
@@ -152,10 +97,10 @@ TEST_CASE("every element of a gemm is the chain of fused multiply-adds in order 
       expected[i * shape.n + j] = sum;
     }
   }
-  const auto c = GENERATE_REF(values<Case>({{shape, GemmDataflow::large_m},
-                                            {shape, GemmDataflow::large_m, "mg=24,kg=32,k2=8,n2=128"},
-                                            {shape, GemmDataflow::small_m},
-                                            {shape, GemmDataflow::small_m, "k2=12"}}));
+  const auto c = GENERATE_REF(values<GemmCase>({{shape, GemmDataflow::large_m},
+                                                {shape, GemmDataflow::large_m, "mg=24,kg=32,k2=8,n2=128"},
+                                                {shape, GemmDataflow::small_m},
+                                                {shape, GemmDataflow::small_m, "k2=12"}}));
   INFO(text(c));
   const GemmRun run = run_gemm(fresh(k_functional), plan(c, GemmVariant::best), x, w);
   CHECK(std::equal(run.y.begin(), run.y.end(), expected.begin(), same_bits));
@@ -167,11 +112,11 @@ TEST_CASE("every element of an FP16 gemm is its rows of products, promoted and r
                            w = rounded(random_matrix(shape.k, shape.n, 4), DType::f16);
   using enum GemmDataflow;
   using enum DType;
-  const auto c = GENERATE_REF(values<Case>({{shape, large_m, "", f16, GemmSums::f16},
-                                            {shape, large_m, "mg=24,kg=32,k2=16,n2=256,k_promote=16", f16},
-                                            {shape, large_m, "mg=24,kg=32,k2=16,n2=512,k_promote=16", f16},
-                                            {shape, large_m, "kg=32,k2=32,n2=256,k_promote=20", f16, GemmSums::f32},
-                                            {shape, small_m, "k_promote=40", f16}}));
+  const auto c = GENERATE_REF(values<GemmCase>({{shape, large_m, "", f16, GemmSums::f16},
+                                                {shape, large_m, "mg=24,kg=32,k2=16,n2=256,k_promote=16", f16},
+                                                {shape, large_m, "mg=24,kg=32,k2=16,n2=512,k_promote=16", f16},
+                                                {shape, large_m, "kg=32,k2=32,n2=256,k_promote=20", f16, GemmSums::f32},
+                                                {shape, small_m, "k_promote=40", f16}}));
   const GemmPlan the_plan = plan(c, GemmVariant::best);
   const GemmTiles& tiles = the_plan.tiles;
   INFO(text(c));
@@ -207,10 +152,10 @@ TEST_CASE("every element of an FP16 gemm is its rows of products, promoted and r
 
 TEST_CASE("the values of a gemm do not depend on how fast memory and cores meet", "[gemm]") {
   const auto c = GENERATE(
-      values<Case>({{{150, 390, 301}, GemmDataflow::large_m, "mg=72,kg=96,k2=8,n2=128"},
-                    {{1500, 520, 90}, GemmDataflow::large_m, "kg=32,k2=16,n2=128"},
-                    {{25, 1300, 515}, GemmDataflow::small_m},
-                    {{30, 800, 141}, GemmDataflow::large_m, "mg=24,kg=48,k2=24,n2=256,k_promote=20", DType::f16}}));
+      values<GemmCase>({{{150, 390, 301}, GemmDataflow::large_m, "mg=72,kg=96,k2=8,n2=128"},
+                        {{1500, 520, 90}, GemmDataflow::large_m, "kg=32,k2=16,n2=128"},
+                        {{25, 1300, 515}, GemmDataflow::small_m},
+                        {{30, 800, 141}, GemmDataflow::large_m, "mg=24,kg=48,k2=24,n2=256,k_promote=20", DType::f16}}));
   const auto sets = GENERATE(
       values<std::vector<std::string>>({{"ddr.bandwidth_gb_s=1"},
                                         {"ddr.bandwidth_gb_s=2000", "dma.broadcast_rendezvous_us=0", "dma.start_us=0"},
@@ -297,7 +242,7 @@ TEST_CASE("the best sequence is never slower than the paper's", "[gemm]") {
   const auto shape = GENERATE(values<GemmShape>(
       {{720, 256, 2048}, {1024, 256, 4096}, {1024, 768, 4096}, {2048, 1024, 4096}, {1024, 4096, 4096}}));
   const DType dtype = GENERATE(DType::f32, DType::f16);
-  const Case c{shape, GemmDataflow::automatic, "", dtype};
+  const GemmCase c{shape, GemmDataflow::automatic, "", dtype};
   INFO(text(c));
   const auto best = run_gemm(fresh(k_timing), plan(c, GemmVariant::best));
   const auto paper = run_gemm(fresh(k_timing), plan(c, GemmVariant::paper));
@@ -308,7 +253,7 @@ TEST_CASE("a decode step streams W at 90 percent of the DDR bandwidth and more, 
   const DType dtype = GENERATE(DType::f16, DType::f32);
   const auto weights = GENERATE(GemmWeights::in_out, GemmWeights::out_in);
   const std::int64_t m = GENERATE(1, 16);
-  const Case c{{m, 4096, 4096}, GemmDataflow::automatic, "", dtype, {}, weights};
+  const GemmCase c{{m, 4096, 4096}, GemmDataflow::automatic, "", dtype, {}, weights};
   INFO(text(c));
   const GemmRun run = run_gemm(fresh(k_timing), plan(c, GemmVariant::best));
   const double seconds = machine().milliseconds(run.result.cycles) * 1e-3;
@@ -319,7 +264,7 @@ TEST_CASE("the dataflow that is chosen is the faster one, or close to it", "[gem
   const DType dtype = GENERATE(DType::f16, DType::f32);
   const auto shape = GENERATE(values<GemmShape>({{24, 4096, 4096}, {192, 4096, 4096}, {600, 1024, 2048}}));
   const auto cycles = [&](GemmDataflow dataflow, const std::string& tiles) {
-    const Case c{shape, dataflow, tiles, dtype};
+    const GemmCase c{shape, dataflow, tiles, dtype};
     return static_cast<double>(run_gemm(fresh(k_timing), plan(c, GemmVariant::best)).result.cycles);
   };
   INFO(to_string(dtype) << " m=" << shape.m);

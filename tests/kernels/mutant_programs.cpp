@@ -71,6 +71,14 @@ void add_gemms(std::vector<MutantProgram>& all) {
       gemm("gemm, large M, paper, Y in and out", {9, 600, 18}, "kg=8,k2=4,n2=128", DType::f32, {large_m, paper}));
   all.push_back(gemm("gemm, large M, FP16 with FP32 sums", {9, 700, 80}, "kg=32,k2=16,n2=256,k_promote=16", DType::f16,
                      {large_m, best}));
+  all.push_back(gemm("gemm, W stationary", {50, 300, 40}, "mg=24,m2=6,kg=16,k2=8,n2=128,m1=6,n1=128,w_buffers=2",
+                     DType::f32, {w_stationary, best}));
+  all.push_back(gemm("gemm, W stationary, one buffer of each", {50, 300, 40},
+                     "mg=24,m2=6,kg=16,k2=8,n2=64,m1=3,n1=64,x_buffers=1,w_buffers=1,y_buffers=2", DType::f32,
+                     {w_stationary, best}));
+  all.push_back(gemm("gemm, W stationary, FP16 with FP32 sums", {40, 700, 80},
+                     "mg=16,m2=8,kg=32,k2=16,n2=256,k_promote=16,m1=8,n1=256,w_buffers=1", DType::f16,
+                     {w_stationary, best}));
   all.push_back(gemm("gemm, small M, X whole", {7, 700, 30}, "k2=8,n2=128", DType::f32, {small_m, best}));
   all.push_back(gemm("gemm, small M, X in blocks", {40, 400, 140}, "k2=16,n2=128", DType::f32, {small_m, best}));
   const GemmChoice rows{small_m, best, GemmSums::promoted, GemmWeights::out_in};
