@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "isa/value_flow.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <queue>
+#include <unordered_map>
+#include <utility>
+
+#include "isa/analysis.h"
+#include "isa/control_flow.h"
+#include "isa/internal.h"
+
+namespace mtsim::isa {
+namespace {
+
+constexpr int k_never = k_max_latency + 1;
+
+struct Kill {  // a write without predicate
+  int flat;
+  int cycles;  // from the packet's issue to its landing
+};
+
+struct PacketAccesses {
+  std::vector<std::pair<int, int>> reads;  // flat register, slot
+  std::vector<Kill> kills;                 // of the packet itself
+  std::vector<Kill> arriving;              // of packets before, still in flight
+};
+
+// One value on its way. Paths on which it is as far from landing and as near to its end are the same.
+class ValuePaths {
+ public:
+  ValuePaths(const ControlFlow& flow, const std::vector<PacketAccesses>& accesses, std::int64_t& budget)
+      : m_flow(flow), m_accesses(accesses), m_budget(budget) {}
+
+  void start(int state, int lands_in, int killed_in) { enter({state, lands_in, killed_in}, 0, false, k_nowhere); }
+
+  void follow(Register reg, ValueUse use, ValueFlow& out) {
+    const int flat = reg.flat();
+    for (; !m_pending.empty() && m_budget > 0; --m_budget) {
+      const auto [elapsed, number] = m_pending.top();
+      m_pending.pop();
+      const Node node = m_facts[number].node;
+      if (m_facts[number].done) continue;
+      m_facts[number].done = true;
+      const int packet = m_flow.states()[index(node.state)].packet;
+      int killed_in = node.killed_in;
+      if (node.lands_in == 0) {
+        for (const auto& [read, slot] : m_accesses[index(packet)].reads) {
+          if (read != flat) continue;
+          use.consumer = {packet, slot};
+          use.distance = elapsed;
+          use.wraps = m_facts[number].wraps;
+          m_uses.try_emplace({packet, slot}, use);
+          m_facts[number].used = true;
+        }
+      }
+      for (const Kill& kill : m_accesses[index(packet)].kills) {
+        if (kill.flat == flat && kill.cycles > node.lands_in) killed_in = std::min(killed_in, kill.cycles);
+      }
+      for (const ControlFlow::Edge& edge : m_flow.successors(node.state)) {
+        if (edge.state < 0 || killed_in <= edge.cycles) continue;
+        const int next = m_flow.states()[index(edge.state)].packet;
+        enter({edge.state, std::max(0, node.lands_in - edge.cycles),
+               killed_in == k_never ? k_never : killed_in - edge.cycles},
+              elapsed + edge.cycles, m_facts[number].wraps || next <= packet, number);
+      }
+    }
+    if (!m_pending.empty()) out.complete = false;
+    for (const auto& [unused_at, found] : m_uses) out.uses.push_back(found);
+    mark_live(flat, out);
+  }
+
+ private:
+  static constexpr std::size_t k_nowhere = SIZE_MAX;
+  struct Node {
+    int state;
+    int lands_in;   // cycles until the value is there; 0: it is
+    int killed_in;  // cycles until a write seen so far replaces it
+  };
+  struct Facts {
+    Node node;
+    bool wraps = false;
+    bool done = false;
+    bool used = false;
+    std::vector<std::size_t> from;
+  };
+
+  void enter(Node node, int elapsed, bool wraps, std::size_t from) {
+    constexpr int k_bits = 8;
+    static_assert(k_never < 1 << k_bits);
+    const std::uint64_t key = (static_cast<std::uint64_t>(node.state) << (2 * k_bits)) |
+                              (static_cast<std::uint64_t>(node.lands_in) << k_bits) |
+                              static_cast<std::uint64_t>(node.killed_in);
+    const auto [it, is_new] = m_index.try_emplace(key, m_facts.size());
+    if (is_new) m_facts.push_back({node, wraps});
+    Facts& facts = m_facts[it->second];
+    if (from != k_nowhere) facts.from.push_back(from);
+    if (facts.done) return;
+    facts.wraps = is_new ? wraps : facts.wraps && wraps;
+    m_pending.emplace(elapsed, it->second);
+  }
+
+  // Where the value has landed and a read lies ahead.
+  void mark_live(int flat, ValueFlow& out) {
+    std::vector<std::size_t> ahead;
+    for (std::size_t i = 0; i < m_facts.size(); ++i) {
+      if (m_facts[i].used) ahead.push_back(i);
+    }
+    std::vector<bool> seen(m_facts.size());
+    while (!ahead.empty()) {
+      const std::size_t i = ahead.back();
+      ahead.pop_back();
+      if (seen[i]) continue;
+      seen[i] = true;
+      const Node& node = m_facts[i].node;
+      if (node.lands_in == 0) out.live[index(m_flow.states()[index(node.state)].packet)].set(index(flat));
+      ahead.insert(ahead.end(), m_facts[i].from.begin(), m_facts[i].from.end());
+    }
+  }
+
+  const ControlFlow& m_flow;
+  const std::vector<PacketAccesses>& m_accesses;
+  std::int64_t& m_budget;
+  std::unordered_map<std::uint64_t, std::size_t> m_index;
+  std::vector<Facts> m_facts;
+  std::priority_queue<std::pair<int, std::size_t>, std::vector<std::pair<int, std::size_t>>, std::greater<>> m_pending;
+  std::map<InstructionAt, ValueUse> m_uses;  // the first found has the fewest cycles
+};
+
+class Follower {
+ public:
+  Follower(const Program& program, const Pipeline& pipeline)
+      : m_program(program),
+        m_pipeline(pipeline),
+        m_entries(default_entries(program)),
+        m_flow(program, pipeline, m_entries),
+        m_accesses(program.packets.size()) {
+    collect();
+    m_out.live.resize(program.packets.size());
+  }
+
+  ValueFlow run() {
+    for (int p = 0; p < static_cast<int>(m_program.packets.size()); ++p) {
+      if (m_flow.reachable(p)) results_of(p);
+    }
+    callers_values();
+    std::sort(m_out.uses.begin(), m_out.uses.end());
+    return std::move(m_out);
+  }
+
+ private:
+  void collect() {
+    for (int p = 0; p < static_cast<int>(m_program.packets.size()); ++p) {
+      const Packet& packet = m_program.packets[index(p)];
+      PacketAccesses& accesses = m_accesses[index(p)];
+      int horizon = 1;
+      for (int slot = 0; slot < static_cast<int>(packet.instructions.size()); ++slot) {
+        const Instruction& instruction = packet.instructions[index(slot)];
+        for (const Register reg : reads(instruction)) accesses.reads.emplace_back(reg.flat(), slot);
+        if (instruction.predicate) continue;
+        for (const Write& write : writes(instruction, m_pipeline)) {
+          accesses.kills.push_back({write.reg.flat(), write.cycles});
+          horizon = std::max(horizon, write.cycles);
+        }
+      }
+      m_flow.walk(p, horizon, [&](int q, int distance) {
+        --m_budget;
+        for (const Kill& kill : m_accesses[index(p)].kills) {
+          if (kill.cycles > distance) m_accesses[index(q)].arriving.push_back({kill.flat, kill.cycles - distance});
+        }
+        return m_budget > 0;
+      });
+    }
+  }
+
+  void results_of(int p) {
+    const Packet& packet = m_program.packets[index(p)];
+    for (int slot = 0; slot < static_cast<int>(packet.instructions.size()); ++slot) {
+      for (const Write& write : writes(packet.instructions[index(slot)], m_pipeline)) {
+        // A result that was in flight before and lands later ends this one.
+        int killed_in = k_never;
+        for (const Kill& kill : m_accesses[index(p)].arriving) {
+          if (kill.flat == write.reg.flat() && kill.cycles > write.cycles) killed_in = std::min(killed_in, kill.cycles);
+        }
+        ValuePaths paths(m_flow, m_accesses, m_budget);
+        for (const int state : m_flow.states_of(p)) paths.start(state, write.cycles, killed_in);
+        paths.follow(write.reg, {{p, slot}, {}, write.reg, write.cycles}, m_out);
+      }
+    }
+  }
+
+  void callers_values() {
+    for (int file = 0; file < k_register_files; ++file) {
+      for (int i = 0; i < k_registers_in_file[index(file)]; ++i) {
+        const Register reg{static_cast<RegisterFile>(file), static_cast<std::uint16_t>(i)};
+        ValuePaths paths(m_flow, m_accesses, m_budget);
+        for (const int entry : m_entries) {
+          for (const int state : m_flow.states_of(entry)) {
+            if (m_flow.states()[index(state)].branch_in == 0) paths.start(state, 0, k_never);
+          }
+        }
+        paths.follow(reg, {{}, {}, reg}, m_out);
+      }
+    }
+  }
+
+  const Program& m_program;
+  const Pipeline& m_pipeline;
+  std::vector<int> m_entries;
+  ControlFlow m_flow;
+  std::vector<PacketAccesses> m_accesses;
+  std::int64_t m_budget = 20'000'000;  // steps: softmax takes half a million
+  ValueFlow m_out;
+};
+
+}  // namespace
+
+ValueFlow follow_values(const Program& program, const Pipeline& pipeline) { return Follower(program, pipeline).run(); }
+
+}  // namespace mtsim::isa
