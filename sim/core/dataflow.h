@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Follows the values of one traced call from register to register, results in flight included. Private to the
-// footprint.
+// folder.
 #pragma once
 
 #include <algorithm>

@@ -14,6 +14,23 @@
 #include "sim/core/schedule_check.h"
 
 namespace mtsim::sim {
+
+std::uint16_t register_offset(isa::Register reg) {
+  std::size_t base = 0;
+  std::size_t width = 8;
+  switch (reg.file) {
+    case isa::RegisterFile::R: base = offsetof(RegisterState, r); break;
+    case isa::RegisterFile::VR:
+      base = offsetof(RegisterState, vr);
+      width = isa::k_vector_bytes;
+      break;
+    case isa::RegisterFile::AR: base = offsetof(RegisterState, ar); break;
+    case isa::RegisterFile::OR: base = offsetof(RegisterState, orr); break;
+    case isa::RegisterFile::SVR: base = offsetof(RegisterState, svr); break;
+  }
+  return static_cast<std::uint16_t>(base + width * reg.index);
+}
+
 namespace {
 
 using isa::Format;
@@ -21,21 +38,6 @@ using isa::Instruction;
 using isa::Register;
 using isa::RegisterFile;
 
-std::uint16_t offset_of(Register reg) {
-  std::size_t base = 0;
-  std::size_t width = 8;
-  switch (reg.file) {
-    case RegisterFile::R: base = offsetof(RegisterState, r); break;
-    case RegisterFile::VR:
-      base = offsetof(RegisterState, vr);
-      width = isa::k_vector_bytes;
-      break;
-    case RegisterFile::AR: base = offsetof(RegisterState, ar); break;
-    case RegisterFile::OR: base = offsetof(RegisterState, orr); break;
-    case RegisterFile::SVR: base = offsetof(RegisterState, svr); break;
-  }
-  return static_cast<std::uint16_t>(base + width * reg.index);
-}
 static_assert(sizeof(RegisterState) + 8 < 65536, "register offsets fit 16 bits");
 
 // A write of one register by one instruction; the second of a pair is a write of its own.
@@ -121,11 +123,11 @@ void decode_address(const isa::MemoryOperand& memory, const isa::Row& row, bool 
   const std::int64_t sign =
       memory.mode == isa::AddressMode::minus || memory.mode == isa::AddressMode::post_decrement ? -1 : 1;
   const std::int64_t unit = isa::index_unit(row);
-  op.a = offset_of(memory.base);
+  op.a = register_offset(memory.base);
   op.b = static_cast<std::uint16_t>(sizeof(RegisterState));  // Context::zero
   if (!with_index) return;
   if (memory.offset) {
-    op.b = offset_of(*memory.offset);
+    op.b = register_offset(*memory.offset);
     op.scale = static_cast<std::int32_t>(sign * unit);
   } else {
     op.immediate = sign * unit * memory.index;
@@ -133,8 +135,8 @@ void decode_address(const isa::MemoryOperand& memory, const isa::Row& row, bool 
 }
 
 std::uint16_t operand_offset(const isa::Operand& operand) {
-  if (const auto* pair = std::get_if<isa::RegisterPair>(&operand)) return offset_of(pair->low);
-  return offset_of(std::get<Register>(operand));
+  if (const auto* pair = std::get_if<isa::RegisterPair>(&operand)) return register_offset(pair->low);
+  return register_offset(std::get<Register>(operand));
 }
 
 MicroOp decode_instruction(const Instruction& instruction, int index, bool early, const isa::Pipeline& pipeline) {
@@ -180,7 +182,7 @@ void guard(MicroOp& op, const std::optional<isa::Predicate>& predicate) {
   if (!predicate) return;
   op.inner = op.code;
   op.code = k_predicated;
-  op.predicate = offset_of(predicate->reg);
+  op.predicate = register_offset(predicate->reg);
   op.negated = predicate->negated;
 }
 
@@ -276,6 +278,21 @@ std::unique_ptr<DecodedProgram::Impl> decode(const isa::Program& program, const 
   decoded->max_vector_landings = vectors.total();
   decoded->max_scalar_landings = scalars.total();
   return decoded;
+}
+
+isa::Register register_at(std::uint16_t offset) {
+  const std::size_t at = offset;
+  const auto index = [&](std::size_t base, std::size_t width) {
+    return static_cast<std::uint16_t>((at - base) / width);
+  };
+  // The files in the order of RegisterState.
+  if (at < offsetof(RegisterState, vr)) return {isa::RegisterFile::R, index(offsetof(RegisterState, r), 8)};
+  if (at < offsetof(RegisterState, ar)) {
+    return {isa::RegisterFile::VR, index(offsetof(RegisterState, vr), isa::k_vector_bytes)};
+  }
+  if (at < offsetof(RegisterState, orr)) return {isa::RegisterFile::AR, index(offsetof(RegisterState, ar), 8)};
+  if (at < offsetof(RegisterState, svr)) return {isa::RegisterFile::OR, index(offsetof(RegisterState, orr), 8)};
+  return {isa::RegisterFile::SVR, index(offsetof(RegisterState, svr), 8)};
 }
 
 DecodedProgram::DecodedProgram(const isa::Program& program, const isa::Pipeline& pipeline) {

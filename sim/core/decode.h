@@ -136,6 +136,21 @@ std::unique_ptr<DecodedProgram::Impl> decode(const isa::Program& program, const 
 // One run, shared by Executor and profile(). The ring's storage is sized for `program` by the caller.
 RunResult interpret(Context& context, Loop loop, const DecodedProgram::Impl& program, const RunOptions& options);
 
+// One micro-operation by its code, and the results that land in the context's cycle: the loop's own handlers, one call
+// at a time, for whoever stops in between. Only codes of a decode without early writes.
+void run_operation(Context& context, const MicroOp& op, std::uint16_t code);
+std::uint64_t accessed_address(Context& context, const MicroOp& op);  // of a load or store
+void land_results(Context& context);
+
+// How far into RegisterState a register lies, and which one lies there.
+std::uint16_t register_offset(isa::Register reg);
+isa::Register register_at(std::uint16_t offset);
+
+// The fault in the context, which the packet `pc` raised.
+Fault make_fault(const Context& context, const isa::Program& program, int pc, int core);
+// Adds up what the packets issued; `result.cycles` is set.
+void summarise(const DecodedProgram::Impl& program, const std::vector<std::int64_t>& counts, RunResult& result);
+
 // Storage behind Context::ring.
 class RingStorage {
  public:

@@ -50,10 +50,12 @@ std::string fault_message(const Context& context, const isa::Packet& packet) {
   return "";
 }
 
-Fault make_fault(const Context& context, const isa::Program& program, int pc, const RunOptions& options) {
+}  // namespace
+
+Fault make_fault(const Context& context, const isa::Program& program, int pc, int core) {
   Fault fault;
   fault.kind = context.fault;
-  fault.core = options.core;
+  fault.core = core;
   fault.cycle = context.cycle;
   fault.pc = pc;
   if (program.packets.empty()) {
@@ -82,8 +84,6 @@ void summarise(const DecodedProgram::Impl& program, const std::vector<std::int64
   }
   result.idles = result.cycles - result.packets;
 }
-
-}  // namespace
 
 const char* to_string(RunStatus status) {
   switch (status) {
@@ -153,7 +153,7 @@ RunResult interpret(Context& context, Loop loop, const DecodedProgram::Impl& pro
     result.status = run.end == LoopEnd::fault ? RunStatus::fault : RunStatus::max_cycles;
     if (run.end == LoopEnd::limit) context.fault = FaultKind::runaway;
     const auto after = std::upper_bound(first, first + program.first.size(), static_cast<std::uint32_t>(run.operation));
-    result.fault = make_fault(context, program.program, static_cast<int>(after - first) - 1, options);
+    result.fault = make_fault(context, program.program, static_cast<int>(after - first) - 1, options.core);
     const bool issued = run.end == LoopEnd::fault && context.fault != FaultKind::end_of_program;
     if (issued) ++context.cycle;
   }
