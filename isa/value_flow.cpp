@@ -28,11 +28,74 @@ struct PacketAccesses {
   std::vector<Kill> arriving;              // of packets before, still in flight
 };
 
+// Numbers the states so that those on a common cycle have the same number (Tarjan, without recursion).
+class Components {
+ public:
+  explicit Components(const ControlFlow& flow) : m_flow(flow), m_order(flow.states().size(), k_new) {
+    m_low.resize(m_order.size());
+    m_component.resize(m_order.size(), k_new);
+  }
+
+  std::vector<int> run() {
+    for (int state = 0; state < static_cast<int>(m_order.size()); ++state) {
+      if (m_order[index(state)] == k_new) explore(state);
+    }
+    return std::move(m_component);
+  }
+
+ private:
+  static constexpr int k_new = -1;
+
+  void explore(int root) {
+    std::vector<std::pair<int, std::size_t>> path;  // state, edges already followed
+    const auto enter = [&](int state) {
+      m_order[index(state)] = m_low[index(state)] = m_count++;
+      m_open.push_back(state);
+      path.emplace_back(state, 0);
+    };
+    enter(root);
+    while (!path.empty()) {
+      const int state = path.back().first;
+      const std::vector<ControlFlow::Edge>& edges = m_flow.successors(state);
+      if (path.back().second < edges.size()) {
+        const int next = edges[path.back().second++].state;
+        if (next < 0 || m_component[index(next)] != k_new) continue;
+        if (m_order[index(next)] == k_new) {
+          enter(next);
+        } else {
+          m_low[index(state)] = std::min(m_low[index(state)], m_order[index(next)]);
+        }
+        continue;
+      }
+      path.pop_back();
+      if (!path.empty()) {
+        int& low = m_low[index(path.back().first)];
+        low = std::min(low, m_low[index(state)]);
+      }
+      if (m_low[index(state)] == m_order[index(state)]) close(state);
+    }
+  }
+
+  void close(int first) {
+    int state = 0;
+    do {
+      state = m_open.back();
+      m_open.pop_back();
+      m_component[index(state)] = first;
+    } while (state != first);
+  }
+
+  const ControlFlow& m_flow;
+  int m_count = 0;
+  std::vector<int> m_order, m_low, m_component, m_open;
+};
+
 // One value on its way. Paths on which it is as far from landing and as near to its end are the same.
 class ValuePaths {
  public:
-  ValuePaths(const ControlFlow& flow, const std::vector<PacketAccesses>& accesses, std::int64_t& budget)
-      : m_flow(flow), m_accesses(accesses), m_budget(budget) {}
+  ValuePaths(const ControlFlow& flow, const std::vector<int>& cycles, const std::vector<PacketAccesses>& accesses,
+             std::int64_t& budget)
+      : m_flow(flow), m_cycles(cycles), m_accesses(accesses), m_budget(budget) {}
 
   void start(int state, int lands_in, int killed_in) { enter({state, lands_in, killed_in}, 0, false, k_nowhere); }
 
@@ -62,9 +125,10 @@ class ValuePaths {
       for (const ControlFlow::Edge& edge : m_flow.successors(node.state)) {
         if (edge.state < 0 || killed_in <= edge.cycles) continue;
         const int next = m_flow.states()[index(edge.state)].packet;
+        const bool round = next <= packet && m_cycles[index(node.state)] == m_cycles[index(edge.state)];
         enter({edge.state, std::max(0, node.lands_in - edge.cycles),
                killed_in == k_never ? k_never : killed_in - edge.cycles},
-              elapsed + edge.cycles, m_facts[number].wraps || next <= packet, number);
+              elapsed + edge.cycles, m_facts[number].wraps || round, number);
       }
     }
     if (!m_pending.empty()) out.complete = false;
@@ -121,6 +185,7 @@ class ValuePaths {
   }
 
   const ControlFlow& m_flow;
+  const std::vector<int>& m_cycles;
   const std::vector<PacketAccesses>& m_accesses;
   std::int64_t& m_budget;
   std::unordered_map<std::uint64_t, std::size_t> m_index;
@@ -136,6 +201,7 @@ class Follower {
         m_pipeline(pipeline),
         m_entries(default_entries(program)),
         m_flow(program, pipeline, m_entries),
+        m_cycles(Components(m_flow).run()),
         m_accesses(program.packets.size()) {
     collect();
     m_out.live.resize(program.packets.size());
@@ -184,7 +250,7 @@ class Follower {
         for (const Kill& kill : m_accesses[index(p)].arriving) {
           if (kill.flat == write.reg.flat() && kill.cycles > write.cycles) killed_in = std::min(killed_in, kill.cycles);
         }
-        ValuePaths paths(m_flow, m_accesses, m_budget);
+        ValuePaths paths(m_flow, m_cycles, m_accesses, m_budget);
         for (const int state : m_flow.states_of(p)) paths.start(state, write.cycles, killed_in);
         paths.follow(write.reg, {{p, slot}, {}, write.reg, write.cycles}, m_out);
       }
@@ -195,7 +261,7 @@ class Follower {
     for (int file = 0; file < k_register_files; ++file) {
       for (int i = 0; i < k_registers_in_file[index(file)]; ++i) {
         const Register reg{static_cast<RegisterFile>(file), static_cast<std::uint16_t>(i)};
-        ValuePaths paths(m_flow, m_accesses, m_budget);
+        ValuePaths paths(m_flow, m_cycles, m_accesses, m_budget);
         for (const int entry : m_entries) {
           for (const int state : m_flow.states_of(entry)) {
             if (m_flow.states()[index(state)].branch_in == 0) paths.start(state, 0, k_never);
@@ -210,6 +276,7 @@ class Follower {
   const Pipeline& m_pipeline;
   std::vector<int> m_entries;
   ControlFlow m_flow;
+  std::vector<int> m_cycles;  // by state
   std::vector<PacketAccesses> m_accesses;
   std::int64_t m_budget = 20'000'000;  // steps: softmax takes half a million
   ValueFlow m_out;

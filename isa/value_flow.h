@@ -23,7 +23,7 @@ struct ValueUse {
   Register reg;
   int latency = 0;     // cycles until the result lands; 0 of the caller's value
   int distance = 0;    // fewest cycles from the one's issue to the other's; of the caller's value from its entry
-  bool wraps = false;  // that path branches back: the value is read in a later pass
+  bool wraps = false;  // that path goes round a loop: the value is read in a later pass
   auto operator<=>(const ValueUse&) const = default;
 };
 

@@ -76,6 +76,14 @@ TEST_CASE("a value read in the next pass of a loop goes back", "[value_flow]") {
   CHECK(k.live("R6") == std::vector<int>{0, 1, 2, 3});
 }
 
+TEST_CASE("a branch back into code that does not come round again is no next pass", "[value_flow]") {
+  const Followed k(
+      "SBR entry\nSNOP 6\n"
+      "back: SADD R2, R2, R3 | SBR R63\nSNOP 6\n"
+      "entry: SMOVI24 1, R2 | SBR back\nSNOP 6\n");
+  CHECK(k.uses_of("R2") == Lines{"4 -> 2 1/7"});
+}
+
 TEST_CASE("a write under a predicate leaves the value before it readable", "[value_flow]") {
   const Followed k(
       "SMOVI24 1, R2\n"
