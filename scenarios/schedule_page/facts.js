@@ -63,13 +63,13 @@ function legend(schedule) {
 }
 
 function findingsList(schedule, show) {
-  if (!schedule.hazards.length) {
-    const notes = schedule.findings.length;
-    return make('p.fine', {}, `No hazards found.${notes ? ` The check has ${plural(notes, 'remark')}, which the schedule means so.` : ''}`);
-  }
+  const remarks = schedule.findings.filter((finding) => !finding.hazard);
+  const rest = remarks.length ? make('details.remarks', {}, make('summary', {}, `The check also has ${plural(remarks.length, 'remark')} that need no change.`),
+    make('ul', {}, ...remarks.map((finding) => make('li', {}, sentenceOf(finding))))) : '';
+  if (!schedule.hazards.length) return make('div', {}, make('p.fine', {}, 'No hazards found.'), rest);
   return make('section.findings', { 'aria-label': 'Hazards' }, make('h3', {}, plural(schedule.hazards.length, 'hazard')),
     make('ol', {}, ...schedule.hazards.map((finding) => make('li', {},
-      make('button', { type: 'button', onclick: () => finding.cells.length && show(finding.cells[0]) }, sentenceOf(finding))))));
+      make('button', { type: 'button', onclick: () => finding.cells.length && show(finding.cells[0]) }, sentenceOf(finding))))), rest);
 }
 
 /** "SSTW (line 6) reads the old R2: ... lands 1 cycle later." with what to do. */

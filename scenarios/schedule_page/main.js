@@ -34,8 +34,8 @@ class Page {
       const cycles = last ? last.at + last.cycles : 0;
       main.append(make('section.schedule', { 'data-schedule': index, 'aria-label': `${schedule.name}, ${schedule.role}`, class: SCHEDULES.length > 1 ? 'schedule compact' : 'schedule' },
         make('h2', {}, SCHEDULES.length > 1 ? schedule.role[0].toUpperCase() + schedule.role.slice(1) : 'Schedule', make('small', {}, ` ${plural(schedule.packets.length, 'packet')}, ${cycles} cycles from top to bottom`)),
-        ...schedule.remarks.map((remark) => make('p.remarks', {}, remark)),
         make('div.loops', {}, ...schedule.loops.map((loop) => loopCard(schedule, loop))),
+        ...schedule.remarks.map((remark) => make('p.remarks', {}, remark)),
         legend(schedule), findingsList(schedule, (id) => this.focus(grid, id)),
         schedule.arrows_complete ? null : make('p.notice', {}, 'The program has more paths than were followed: arrows and live registers may be missing.'),
         grid.figure));
