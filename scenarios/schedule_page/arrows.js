@@ -5,27 +5,30 @@ class Arrows {
   constructor(grid) {
     this.grid = grid;
     this.schedule = grid.schedule;
+    this.marked = [];
   }
 
   clear() {
-    const { figure, overlay } = this.grid;
-    overlay.replaceChildren();
-    figure.classList.remove('pointing');
-    for (const marked of figure.querySelectorAll('.producer, .consumer, .pointed')) marked.classList.remove('producer', 'consumer', 'pointed');
-    figure.querySelector('tr.pointed-row')?.classList.remove('pointed-row');
+    this.grid.overlay.replaceChildren();
+    for (const [element, name] of this.marked) element.classList.remove(name);
+    this.marked = [];
+  }
+
+  mark(element, name) {
+    element.classList.add(name);
+    this.marked.push([element, name]);
   }
 
   /** What an instruction reads, and who reads what it makes. */
   show(id) {
     this.clear();
-    const { cells, rows, figure } = this.grid;
+    const { cells, rows } = this.grid;
     const into = merged(this.schedule.into[id].filter(({ from }) => from >= 0));
     const out = merged(this.schedule.outOf[id]);
-    figure.classList.add('pointing');
-    cells[id].classList.add('pointed');
-    rows[this.schedule.cells[id].packet].classList.add('pointed-row');
-    for (const { from } of into) cells[from].classList.add('producer');
-    for (const { to } of out) cells[to].classList.add('consumer');
+    this.mark(cells[id], 'pointed');
+    this.mark(rows[this.schedule.cells[id].packet], 'pointed-row');
+    for (const { from } of into) this.mark(cells[from], 'producer');
+    for (const { to } of out) this.mark(cells[to], 'consumer');
     const labelled = into.length + out.length <= 14;
     this.draw(into.map((arrow) => ['in', arrow]).concat(out.map((arrow) => ['out', arrow])), labelled);
   }
