@@ -64,7 +64,7 @@ function legend(schedule) {
 
 function findingsList(schedule, show) {
   const remarks = schedule.findings.filter((finding) => !finding.hazard);
-  const rest = remarks.length ? make('details.remarks', {}, make('summary', {}, `The check also has ${plural(remarks.length, 'remark')} that need no change.`),
+  const rest = remarks.length ? make('details.remarks', {}, make('summary', {}, `The check also has ${plural(remarks.length, 'remark')} that ${remarks.length === 1 ? 'needs' : 'need'} no change.`),
     make('ul', {}, ...remarks.map((finding) => make('li', {}, sentenceOf(finding))))) : '';
   if (!schedule.hazards.length) return make('div', {}, make('p.fine', {}, 'No hazards found.'), rest);
   return make('section.findings', { 'aria-label': 'Hazards' }, make('h3', {}, plural(schedule.hazards.length, 'hazard')),

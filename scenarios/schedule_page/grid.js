@@ -26,7 +26,7 @@ class Grid {
       longest[cell.unit] = Math.max(longest[cell.unit], compact ? name : Math.max(name + 2, this.operands(cell).length), 6);
     }
     const sum = longest.reduce((a, b, unit) => a + (this.used[unit] ? b + 2 : 0), 0) || 1;
-    return make('colgroup', {}, make('col', { style: `width:${compact ? 30 : 44}px` }),
+    return make('colgroup', {}, make('col', { style: `width:${compact ? 40 : 44}px` }),
       ...longest.map((width, unit) => make('col', { style: this.used[unit] ? `width:${100 * (width + 2) / sum}%` : `width:${compact ? 16 : 34}px` })),
       make('col', { style: `width:${compact ? 0 : 58}px` }));
   }
