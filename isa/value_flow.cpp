@@ -2,9 +2,12 @@
 #include "isa/value_flow.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <functional>
 #include <map>
 #include <queue>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -24,8 +27,7 @@ struct Kill {  // a write without predicate
 
 struct PacketAccesses {
   std::vector<std::pair<int, int>> reads;  // flat register, slot
-  std::vector<Kill> kills;                 // of the packet itself
-  std::vector<Kill> arriving;              // of packets before, still in flight
+  std::vector<Kill> kills;
 };
 
 // Numbers the states so that those on a common cycle have the same number (Tarjan, without recursion).
@@ -208,8 +210,18 @@ class Follower {
   }
 
   ValueFlow run() {
+    std::array<std::vector<std::pair<InstructionAt, Write>>, k_register_count> writers;
     for (int p = 0; p < static_cast<int>(m_program.packets.size()); ++p) {
-      if (m_flow.reachable(p)) results_of(p);
+      if (!m_flow.reachable(p)) continue;
+      const auto& instructions = m_program.packets[index(p)].instructions;
+      for (int slot = 0; slot < static_cast<int>(instructions.size()); ++slot) {
+        for (const Write& write : writes(instructions[index(slot)], m_pipeline)) {
+          writers[index(write.reg.flat())].push_back({{p, slot}, write});
+        }
+      }
+    }
+    for (const auto& of_register : writers) {
+      if (!of_register.empty()) results_of(of_register);
     }
     callers_values();
     std::sort(m_out.uses.begin(), m_out.uses.end());
@@ -218,41 +230,63 @@ class Follower {
 
  private:
   void collect() {
-    for (int p = 0; p < static_cast<int>(m_program.packets.size()); ++p) {
-      const Packet& packet = m_program.packets[index(p)];
-      PacketAccesses& accesses = m_accesses[index(p)];
-      int horizon = 1;
-      for (int slot = 0; slot < static_cast<int>(packet.instructions.size()); ++slot) {
-        const Instruction& instruction = packet.instructions[index(slot)];
-        for (const Register reg : reads(instruction)) accesses.reads.emplace_back(reg.flat(), slot);
+    for (std::size_t p = 0; p < m_program.packets.size(); ++p) {
+      const auto& instructions = m_program.packets[p].instructions;
+      for (int slot = 0; slot < static_cast<int>(instructions.size()); ++slot) {
+        const Instruction& instruction = instructions[index(slot)];
+        for (const Register reg : reads(instruction)) m_accesses[p].reads.emplace_back(reg.flat(), slot);
         if (instruction.predicate) continue;
         for (const Write& write : writes(instruction, m_pipeline)) {
-          accesses.kills.push_back({write.reg.flat(), write.cycles});
-          horizon = std::max(horizon, write.cycles);
+          m_accesses[p].kills.push_back({write.reg.flat(), write.cycles});
         }
       }
-      m_flow.walk(p, horizon, [&](int q, int distance) {
-        --m_budget;
-        for (const Kill& kill : m_accesses[index(p)].kills) {
-          if (kill.cycles > distance) m_accesses[index(q)].arriving.push_back({kill.flat, kill.cycles - distance});
-        }
-        return m_budget > 0;
-      });
     }
   }
 
-  void results_of(int p) {
-    const Packet& packet = m_program.packets[index(p)];
-    for (int slot = 0; slot < static_cast<int>(packet.instructions.size()); ++slot) {
-      for (const Write& write : writes(packet.instructions[index(slot)], m_pipeline)) {
-        // A result that was in flight before and lands later ends this one.
-        int killed_in = k_never;
-        for (const Kill& kill : m_accesses[index(p)].arriving) {
-          if (kill.flat == write.reg.flat() && kill.cycles > write.cycles) killed_in = std::min(killed_in, kill.cycles);
+  // By state: the sets of results to the register that can be in flight there, bit c for one that lands in c cycles.
+  std::vector<std::set<std::uint64_t>> in_flight(int flat) {
+    static_assert(k_max_latency < 64);
+    std::vector<std::set<std::uint64_t>> found(m_flow.states().size());
+    std::vector<std::pair<int, std::uint64_t>> pending;
+    const auto enter = [&](int state, std::uint64_t set) {
+      if (found[index(state)].insert(set).second) pending.emplace_back(state, set);
+    };
+    for_each_entry([&](int state) { enter(state, 0); });
+    for (; !pending.empty() && m_budget > 0; --m_budget) {
+      auto [state, set] = pending.back();
+      pending.pop_back();
+      for (const Kill& kill : m_accesses[index(m_flow.states()[index(state)].packet)].kills) {
+        if (kill.flat == flat) set |= std::uint64_t{1} << kill.cycles;
+      }
+      for (const ControlFlow::Edge& edge : m_flow.successors(state)) {
+        if (edge.state >= 0)
+          enter(edge.state, edge.cycles > k_max_latency ? 0 : set >> edge.cycles & ~std::uint64_t{1});
+      }
+    }
+    if (!pending.empty()) m_out.complete = false;
+    return found;
+  }
+
+  void results_of(const std::vector<std::pair<InstructionAt, Write>>& writers) {
+    const auto before = in_flight(writers.front().second.reg.flat());
+    for (const auto& [at, write] : writers) {
+      ValuePaths paths(m_flow, m_cycles, m_accesses, m_budget);
+      for (const int state : m_flow.states_of(at.packet)) {
+        for (const std::uint64_t set : before[index(state)]) {
+          // One that was in flight before and lands later ends this value.
+          const std::uint64_t later = set >> write.cycles >> 1;
+          paths.start(state, write.cycles, later == 0 ? k_never : write.cycles + 1 + std::countr_zero(later));
         }
-        ValuePaths paths(m_flow, m_cycles, m_accesses, m_budget);
-        for (const int state : m_flow.states_of(p)) paths.start(state, write.cycles, killed_in);
-        paths.follow(write.reg, {{p, slot}, {}, write.reg, write.cycles}, m_out);
+      }
+      paths.follow(write.reg, {at, {}, write.reg, write.cycles}, m_out);
+    }
+  }
+
+  template <typename Visit>
+  void for_each_entry(const Visit& visit) const {
+    for (const int entry : m_entries) {
+      for (const int state : m_flow.states_of(entry)) {
+        if (m_flow.states()[index(state)].branch_in == 0) visit(state);
       }
     }
   }
@@ -262,11 +296,7 @@ class Follower {
       for (int i = 0; i < k_registers_in_file[index(file)]; ++i) {
         const Register reg{static_cast<RegisterFile>(file), static_cast<std::uint16_t>(i)};
         ValuePaths paths(m_flow, m_cycles, m_accesses, m_budget);
-        for (const int entry : m_entries) {
-          for (const int state : m_flow.states_of(entry)) {
-            if (m_flow.states()[index(state)].branch_in == 0) paths.start(state, 0, k_never);
-          }
-        }
+        for_each_entry([&](int state) { paths.start(state, 0, k_never); });
         paths.follow(reg, {{}, {}, reg}, m_out);
       }
     }
@@ -278,7 +308,7 @@ class Follower {
   ControlFlow m_flow;
   std::vector<int> m_cycles;  // by state
   std::vector<PacketAccesses> m_accesses;
-  std::int64_t m_budget = 20'000'000;  // steps: softmax takes half a million
+  std::int64_t m_budget = 20'000'000;  // steps; the largest kernel takes a quarter of a million
   ValueFlow m_out;
 };
 
