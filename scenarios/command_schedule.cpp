@@ -61,6 +61,7 @@ std::vector<isa::LoopReport> reports_of(const isa::Program& program, const isa::
 
 std::vector<std::string> remarks_on(const isa::Rescheduled& rescheduled) {
   std::vector<std::string> remarks;
+  remarks.reserve(rescheduled.loops.size());
   for (const isa::RescheduledLoop& loop : rescheduled.loops) {
     remarks.push_back(loop.replaced
                           ? fmt::format("Loop {}: {} cycles an iteration, {} by hand.", loop.report.label,
@@ -107,33 +108,32 @@ std::string write_page(const Options& options, const isa::Program& program, cons
   page.title = program.name;
   page.command = "mtsim schedule " + options.file + " --html " + options.html;
   page.part = options.part;
-  page.schedules = Json::array();
-  page.schedules.push_back(
-      schedule_json({role_of(program), program, false, reports_of(program, rescheduled), {}}, machine));
+  Json schedules = Json::array(), run;
+  schedules.push_back(schedule_json({role_of(program), program, false, reports_of(program, rescheduled), {}}, machine));
   if (options.reschedule) {
-    page.schedules.push_back(schedule_json({"the scheduler's", rescheduled.program, true,
-                                            reports_of(rescheduled.program, rescheduled), remarks_on(rescheduled)},
-                                           machine));
+    schedules.push_back(schedule_json({"the scheduler's", rescheduled.program, true,
+                                       reports_of(rescheduled.program, rescheduled), remarks_on(rescheduled)},
+                                      machine));
   }
   if (!options.compare.empty()) {
     const isa::Program other = isa::assemble_file(options.compare, assemble_options(options.program, pipeline));
     page.title += " and " + other.name;
-    page.schedules.push_back(schedule_json(
+    schedules.push_back(schedule_json(
         {role_of(other), other, false, reports_of(other, doctor(options, other, pipeline)), {}}, machine));
   }
   if (!options.spec.empty()) {
     const ExecSpec spec = load_run(options, program, machine);
     protect_from_page(options, spec.inputs);
-    page.run = run_json(spec, machine, options.cycles);
+    run = run_json(spec, machine, options.cycles);
   }
   int hazards = 0;
-  for (const Json& finding : page.schedules[0]["findings"]) hazards += finding["hazard"].get<bool>() ? 1 : 0;
-  const std::size_t loops = page.schedules[0]["loops"].size();
-  write_text(options.html, page_html(page));
+  for (const Json& finding : schedules[0]["findings"]) hazards += finding["hazard"].get<bool>() ? 1 : 0;
+  const std::size_t loops = schedules[0]["loops"].size();
+  write_text(options.html, page_html(page, schedules, run));
   return fmt::format(
       "{}: {} packets, {} loop{}, {} hazard{}{}; open it in a browser\n", options.html, program.packets.size(), loops,
       loops == 1 ? "" : "s", hazards, hazards == 1 ? "" : "s",
-      page.run.is_null() ? std::string() : fmt::format(", a run of {} cycles", page.run["cycles"].get<std::int64_t>()));
+      run.is_null() ? std::string() : fmt::format(", a run of {} cycles", run["cycles"].get<std::int64_t>()));
 }
 
 void check_page_options(const Options& options, const CommonOptions& common) {

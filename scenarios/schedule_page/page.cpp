@@ -60,7 +60,7 @@ std::string filled(std::string_view html, std::initializer_list<Insertion> inser
 
 }  // namespace
 
-std::string page_html(const Page& page) {
+std::string page_html(const Page& page, const Json& schedules, const Json& run) {
   std::string html, style, script;
   for (const PageFile& file : page_files()) {
     if (file.name.ends_with(".html")) html += file.text;
@@ -70,8 +70,8 @@ std::string page_html(const Page& page) {
   const Json data = {{"format", "mtsim-schedule-1"},
                      {"command", page.command},
                      {"part", page.part},
-                     {"schedules", page.schedules},
-                     {"run", page.run}};
+                     {"schedules", schedules},
+                     {"run", run}};
   return filled(html, {{"@TITLE@", html_text(page.title)},
                        {"/*STYLE*/", style},
                        {"@DATA@", script_json(data)},

@@ -39,9 +39,8 @@ struct Page {
   std::string title;
   std::string command;  // that makes this page, for the reader who wants a run in it
   std::string part;     // label or region it opens at; may be empty
-  Json schedules;       // one or two
-  Json run;             // or null
 };
-std::string page_html(const Page& page);
+/// `schedules`: one or two; `run`: of the first, or null.
+std::string page_html(const Page& page, const Json& schedules, const Json& run);
 
 }  // namespace mtsim::scenarios

@@ -64,16 +64,16 @@ class Cutter {
 
   int loop_at(int first) const {
     for (std::size_t i = 0; i < m_loops.size(); ++i) {
-      if (m_loops[i].first == first) return static_cast<int>(i);
+      if (m_loops.at(i).first == first) return static_cast<int>(i);
     }
     return -1;
   }
 
   int entered_loop(const SchedulePart& part) const {
-    if (m_ends.count(part.last) == 0 && loop_at(part.last) >= 0) return loop_at(part.last);
+    if (!m_ends.contains(part.last) && loop_at(part.last) >= 0) return loop_at(part.last);
     for (int p = part.first; p < part.last; ++p) {
       const isa::Instruction* branch = packet(p).branch();
-      const auto* target = branch == nullptr ? nullptr : std::get_if<isa::Target>(&branch->operands[0]);
+      const auto* target = branch == nullptr ? nullptr : std::get_if<isa::Target>(branch->operands.data());
       // A branch back to a loop in front is that of an outer loop; one to the loop for few iterations is a test.
       if (target != nullptr && is_simple(target->label)) continue;
       if (target != nullptr && (!branch->predicate || target->packet > p) && loop_at(target->packet) >= 0) {
@@ -86,7 +86,7 @@ class Cutter {
   void name(std::vector<SchedulePart>& parts, std::size_t i) const {
     SchedulePart& part = parts[i];
     if (part.kind == PartKind::loop) return;
-    const bool drains = i > 0 && parts[i - 1].kind == PartKind::loop && m_ends.count(part.first) == 0 &&
+    const bool drains = i > 0 && parts[i - 1].kind == PartKind::loop && !m_ends.contains(part.first) &&
                         !is_simple(m_loops[static_cast<std::size_t>(parts[i - 1].loop)].label);
     const int entered = entered_loop(part);
     if (drains) {

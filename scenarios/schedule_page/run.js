@@ -174,6 +174,7 @@ class RunPanel {
     byId('memory').replaceChildren(make('h3', {}, 'Memory', choice,
       make('button', { type: 'button', 'aria-label': 'Lower addresses', onclick: () => page(-1) }, '▲'), make('button', { type: 'button', 'aria-label': 'Higher addresses', onclick: () => page(1) }, '▼'),
       make('button', { type: 'button', 'aria-pressed': String(this.follow), title: 'Go where the run stores', onclick: () => { this.follow = !this.follow; this.showMemory(); } }, 'follow')),
+      this.run.memory_left_out ? make('p.old-read', {}, `${this.run.memory_left_out} bytes of the spec's memory are not in this page and read as zero here.`) : '',
       make('table.values', {}, make('tbody', {}, ...rows)));
   }
 }

@@ -13,7 +13,7 @@ namespace mtsim::scenarios {
 namespace {
 
 /// Bytes of each memory at the start of the run that go into the page.
-constexpr std::size_t k_most_memory_bytes = 256 * 1024;
+constexpr std::size_t k_most_memory_bytes = 256UL * 1024;
 
 std::string hex_of(std::span<const std::byte> bytes) {
   std::string text;

@@ -182,7 +182,7 @@ class Writer {
                  {"reads", reads}};
     if (!predicate.empty()) json["predicate"] = predicate;
     const auto* target =
-        instruction.row->id == isa::Mnemonic::SBR ? std::get_if<isa::Target>(&instruction.operands[0]) : nullptr;
+        instruction.row->id == isa::Mnemonic::SBR ? std::get_if<isa::Target>(instruction.operands.data()) : nullptr;
     if (target != nullptr) json["target"] = target->packet;
     return json;
   }

@@ -202,6 +202,15 @@ TEST_CASE("a long run is cut and says so", "[page]") {
   CHECK(whole["cycles"] == 75);
 }
 
+TEST_CASE("a page holds at most 256 KB of the memory a run starts with, and says what it lacks", "[page]") {
+  const Folder folder;
+  folder.write("k.s", k_latency);
+  folder.write("k.yaml", std::string(k_latency_spec) + "  - {space: am, address: 0, fill: 1, bytes: 300000}\n");
+  const json run = page_of(folder, "k.s --run k.yaml")["run"];
+  CHECK(run["memory"][1]["data"].get<std::string>().size() == 2 * (256 * 1024 - 8));
+  CHECK(run["memory_left_out"] == 300000 - (256 * 1024 - 8));
+}
+
 TEST_CASE("a run that faults ends in the page with the fault", "[page]") {
   const Folder folder;
   folder.write("k.s", "SMOVI 0x7fffffff, R1\nSMVAGA.M1 R1, AR8\nSNOP 1\nSLDW *AR8, R2\nSBR R63\nSNOP 6\n");
