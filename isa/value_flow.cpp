@@ -111,15 +111,17 @@ class ValuePaths {
       m_facts[number].done = true;
       const int packet = m_flow.states()[index(node.state)].packet;
       int killed_in = node.killed_in;
-      if (node.lands_in == 0) {
-        for (const auto& [read, slot] : m_accesses[index(packet)].reads) {
-          if (read != flat) continue;
-          use.consumer = {packet, slot};
-          use.distance = elapsed;
-          use.wraps = m_facts[number].wraps;
-          m_uses.try_emplace({packet, slot}, use);
-          m_facts[number].used = true;
+      for (const auto& [read, slot] : m_accesses[index(packet)].reads) {
+        if (read != flat) continue;
+        if (node.lands_in > 0) {
+          if (elapsed > 0) out.early.insert({{packet, slot}, reg});
+          continue;
         }
+        use.consumer = {packet, slot};
+        use.distance = elapsed;
+        use.wraps = m_facts[number].wraps;
+        m_uses.try_emplace({packet, slot}, use);
+        m_facts[number].used = true;
       }
       for (const Kill& kill : m_accesses[index(packet)].kills) {
         if (kill.flat == flat && kill.cycles > node.lands_in) killed_in = std::min(killed_in, kill.cycles);

@@ -3,7 +3,8 @@
 #pragma once
 
 #include <bitset>
-#include <cstdint>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "isa/program.h"
@@ -28,7 +29,8 @@ struct ValueUse {
 };
 
 struct ValueFlow {
-  std::vector<ValueUse> uses;  // sorted, each once
+  std::vector<ValueUse> uses;                          // sorted, each once
+  std::set<std::pair<InstructionAt, Register>> early;  // reads of an old value while a newer one is in flight
   // By packet: registers whose value, landed when the packet issues, this or a later packet reads.
   std::vector<std::bitset<k_register_count>> live;
   bool complete = true;  // false: the program has more paths than were followed; uses may be missing

@@ -131,8 +131,8 @@ std::string write_page(const Options& options, const isa::Program& program, cons
   const std::size_t loops = schedules[0]["loops"].size();
   write_text(options.html, page_html(page, schedules, run));
   return fmt::format(
-      "{}: {} packets, {} loop{}, {} hazard{}{}; open it in a browser\n", options.html, program.packets.size(), loops,
-      loops == 1 ? "" : "s", hazards, hazards == 1 ? "" : "s",
+      "{}: {} packet{}, {} loop{}, {} hazard{}{}; open it in a browser\n", options.html, program.packets.size(),
+      program.packets.size() == 1 ? "" : "s", loops, loops == 1 ? "" : "s", hazards, hazards == 1 ? "" : "s",
       run.is_null() ? std::string() : fmt::format(", a run of {} cycles", run["cycles"].get<std::int64_t>()));
 }
 

@@ -211,6 +211,11 @@ class Writer {
     return json;
   }
 
+  bool reads_early(isa::InstructionAt at) const {
+    const auto read = m_flow.early.lower_bound({at, {}});
+    return read != m_flow.early.end() && read->first == at;
+  }
+
   // A scheduler reads old values on purpose; in packets written by hand it is a hazard.
   Json findings() const {
     Json json = Json::array();
@@ -221,6 +226,8 @@ class Writer {
         const auto& instructions = m_program.packets[p].instructions;
         for (std::size_t slot = 0; slot < instructions.size(); ++slot) {
           if (instructions[slot].place.line == 0 || !(instructions[slot].place == found.place)) continue;
+          // A place that .rept repeats is one finding; only some of its copies may read early.
+          if (found.code == "read-in-flight" && !reads_early({static_cast<int>(p), static_cast<int>(slot)})) continue;
           at.push_back(m_first_cell[p] + static_cast<int>(slot));
           by_hand = by_hand || !(m_schedule.scheduled || is_scheduled(static_cast<int>(p)));
         }

@@ -48,6 +48,8 @@ TEST_CASE("a read inside a result's latency gets the value before it", "[value_f
       "SBR R63\nSNOP 6\n");
   CHECK(k.uses_of("R2") == Lines{"0 -> 3 1/7", "1 -> 4 7/7"});
   CHECK(k.uses_of("AR8") == Lines{"- -> 1 0/1", "- -> 3 0/7", "- -> 4 0/8"});
+  CHECK(k.flow.early.size() == 1);
+  CHECK(k.flow.early.contains({{3, 0}, *parse_register("R2")}));
   CHECK(k.live("R2") == std::vector<int>{1, 2, 3, 4});
   CHECK(k.live("AR8") == std::vector<int>{0, 1, 2, 3, 4});
   CHECK(k.flow.complete);

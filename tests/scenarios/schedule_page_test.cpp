@@ -143,6 +143,21 @@ TEST_CASE("a kernel with an SNOP removed or shortened shows its hazard with a se
   CHECK(removed[0]["cells"].size() == 1);
 }
 
+TEST_CASE("of the copies of a repeated line only those that read early are marked", "[page]") {
+  const Folder folder;
+  folder.write("k.s",
+               "SLDW *AR8, R2 | SADD.M1 R2, R2, R4\n"
+               ".rept 8, i\n"
+               "SADD R2, R3, R3\n"
+               ".endr\n"
+               "SSTW R3, *AR8 | SADD.M1 R4, R4, R5\nSBR R63\nSNOP 6\n");
+  json cells;
+  for (const json& hazard : hazards_of(page_of(folder, "k.s")["schedules"][0])) {
+    if (hazard["code"] == "read-in-flight") cells = hazard["cells"];
+  }
+  CHECK(cells == json{2, 3, 4, 5, 6, 7});  // one to six cycles behind the load
+}
+
 TEST_CASE("what the scheduler reads early on purpose is a remark and no hazard", "[page]") {
   const Folder folder;
   const json schedule = page_of(folder, source("kernels/softmax/softmax.s"))["schedules"][0];
