@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
 
 #include "isa/assembler.h"
 #include "isa/printer.h"
@@ -100,10 +101,20 @@ void protect_from_page(const Options& options, const std::vector<std::string>& f
   }
 }
 
+// The files a program was assembled from, those it includes too.
+std::vector<std::string> sources_of(const isa::Program& program) {
+  std::set<std::string> files;
+  for (const isa::Packet& packet : program.packets) {
+    for (const isa::Instruction& instruction : packet.instructions) files.insert(instruction.place.file);
+  }
+  return {files.begin(), files.end()};
+}
+
 // Writes the page; gives the line that says so.
 std::string write_page(const Options& options, const isa::Program& program, const isa::Rescheduled& rescheduled,
                        const sim::Machine& machine) {
   const isa::Pipeline& pipeline = machine.config().pipeline;
+  protect_from_page(options, sources_of(program));
   Page page;
   page.title = program.name;
   page.command = "mtsim schedule " + options.file + " --html " + options.html;
@@ -117,6 +128,7 @@ std::string write_page(const Options& options, const isa::Program& program, cons
   }
   if (!options.compare.empty()) {
     const isa::Program other = isa::assemble_file(options.compare, assemble_options(options.program, pipeline));
+    protect_from_page(options, sources_of(other));
     page.title += " and " + other.name;
     schedules.push_back(schedule_json(
         {role_of(other), other, false, reports_of(other, doctor(options, other, pipeline)), {}}, machine));

@@ -306,6 +306,10 @@ TEST_CASE("what makes no page is refused and leaves the files alone", "[page]") 
     CHECK_THAT(result.err, Catch::Contains(message));
     CHECK_FALSE(folder.has("f.html"));
   }
+  folder.write("part.inc.s", "SADD.M1 R2, R2, R3\n");
+  folder.write("whole.s", ".include \"part.inc.s\"\nSBR R63\nSNOP 6\n");
+  CHECK(folder.mtsim("schedule whole.s --html part.inc.s").exit_code == 2);
+  CHECK(folder.read("part.inc.s") == "SADD.M1 R2, R2, R3\n");
   const CommandResult operands = folder.mtsim("schedule n.s --html f.html --run n.yaml");
   CHECK(operands.exit_code == 2);
   CHECK_THAT(operands.err, Catch::Contains("its packets differ"));
