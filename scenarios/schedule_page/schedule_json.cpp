@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <bitset>
 #include <set>
 
 #include "isa/checker.h"

@@ -27,7 +27,7 @@ def _free_port():
 class Browser:
     """with Browser() as browser: browser.open('file:///...')"""
 
-    def __init__(self, width=1280, height=900, dark=False):
+    def __init__(self, width=1280, height=900):
         self._port = _free_port()
         self._driver = subprocess.Popen(['chromedriver', f'--port={self._port}'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -35,8 +35,6 @@ class Browser:
             # No sandbox: tests run as root in containers, on pages of our own. No network: a page must not need one.
             arguments = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--hide-scrollbars',
                          f'--window-size={width},{height}', '--host-resolver-rules=MAP * ~NOTFOUND', '--disable-background-networking']
-            if dark:
-                arguments.append('--blink-settings=preferredColorScheme=0')
             session = self._call('POST', '/session', {'capabilities': {'alwaysMatch': {
                 'browserName': 'chrome', 'goog:loggingPrefs': {'browser': 'ALL'},
                 'goog:chromeOptions': {'binary': shutil.which('chromium'), 'args': arguments}}}})
