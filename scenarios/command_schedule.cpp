@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
 
 #include "isa/assembler.h"
 #include "isa/printer.h"
@@ -9,6 +10,7 @@
 #include "isa/schedule_view.h"
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
+#include "scenarios/schedule_page/page.h"
 #include "sim/config/output_file.h"
 
 namespace mtsim::scenarios {
@@ -16,6 +18,7 @@ namespace mtsim::scenarios {
 namespace {
 
 constexpr const char* k_output_writer = "-o";
+constexpr const char* k_page_writer = "--html";
 
 struct Options {
   std::string file;
@@ -24,70 +27,23 @@ struct Options {
   bool reschedule = false;
   bool independent = false;
   std::string output;
+  std::string html;
+  std::string compare;
+  std::string spec;  // --run
+  std::int64_t cycles = k_default_page_cycles;
 };
 
-Json loops_json(const std::vector<isa::LoopSchedule>& loops) {
-  Json json = Json::array();
-  for (const auto& loop : loops) {
-    Json units = Json::object();
-    for (std::size_t u = 0; u < isa::k_units; ++u) units[std::string(isa::k_unit_names[u])] = loop.issues[u];
-    json.push_back({{"label", loop.label},
-                    {"first_packet", loop.first},
-                    {"packets", loop.last - loop.first},
-                    {"initiation_interval", loop.initiation_interval},
-                    {"busiest_slot", loop.busiest_slot},
-                    {"units", units}});
-  }
-  return json;
-}
-
-Json report_json(const isa::LoopReport& report) {
-  Json resources = Json::array(), blocked = Json::array(), registers = Json::object();
-  for (const isa::ResourceBound& bound : report.resources) {
-    resources.push_back(
-        {{"name", bound.name}, {"cycles", bound.cycles}, {"instructions", bound.instructions}, {"slots", bound.slots}});
-  }
-  for (const isa::BlockedInterval& one : report.blocked) {
-    blocked.push_back({{"interval", one.interval}, {"reason", one.reason}});
-  }
-  for (std::size_t f = 0; f < isa::k_register_files; ++f) {
-    registers[std::string(isa::k_register_file_names[f])] = report.registers[f];
-  }
-  return {{"label", report.label},
-          {"line", report.place.line},
-          {"instructions", report.instructions},
-          {"pipelined", report.pipelined},
-          {"why_not", report.why_not},
-          {"resource_bound", report.resource_bound},
-          {"resources", resources},
-          {"recurrence_bound", report.recurrence.cycles},
-          {"recurrence", report.recurrence.edges},
-          {"lifetime_bound", report.lifetime.cycles},
-          {"lifetime", report.lifetime.edges},
-          {"bound_with_copies", report.copied_bound},
-          {"initiation_interval", report.interval},
-          {"proved", report.is_proved()},
-          {"proved_for_registers", report.is_proved() || report.refuted_here},
-          {"blocked", blocked},
-          {"copies", report.copies},
-          {"stages", report.stages},
-          {"prologue_cycles", report.prologue_cycles},
-          {"epilogue_cycles", report.epilogue_cycles},
-          {"not_pipelined_cycles", report.simple_cycles},
-          {"trip_minimum", report.trip_minimum},
-          {"guarded", report.guarded},
-          {"live_registers", registers}};
+isa::Rescheduled doctor(const Options& options, const isa::Program& program, const isa::Pipeline& pipeline) {
+  return isa::reschedule(program, pipeline, {options.program.allow == "assumed", options.independent});
 }
 
 // The scheduler on the inner loops of hand packets: what it finds, and the program with them replaced.
-int run_doctor(const Options& options, const CommonOptions& common, const isa::Program& program,
-               const isa::Pipeline& pipeline) {
-  const isa::Rescheduled result =
-      isa::reschedule(program, pipeline, {options.program.allow == "assumed", options.independent});
+int run_doctor(const Options& options, const CommonOptions& common, const isa::Rescheduled& result,
+               const std::string& page_text) {
   Json loops = Json::array();
   std::string text;
   for (const isa::RescheduledLoop& loop : result.loops) {
-    Json json = report_json(loop.report);
+    Json json = loop_report_json(loop.report);
     json["hand_interval"] = loop.hand_interval;
     json["replaced"] = loop.replaced;
     json["why_kept"] = loop.why_kept;
@@ -100,8 +56,106 @@ int run_doctor(const Options& options, const CommonOptions& common, const isa::P
   }
   if (result.loops.empty()) text = "no loop of one block in hand packets\n";
   if (!options.output.empty()) sim::write_file(options.output, k_output_writer, isa::print(result.program));
-  emit(common, {{"file", options.file}, {"rescheduled", loops}}, text);
+  emit(common, {{"file", options.file}, {"rescheduled", loops}}, text + page_text);
   return k_exit_done;
+}
+
+// What the scheduler said of .linear loops, and what it says of loops in hand packets.
+std::vector<isa::LoopReport> reports_of(const isa::Program& program, const isa::Rescheduled& rescheduled) {
+  std::vector<isa::LoopReport> reports = program.linear_loops;
+  for (const isa::RescheduledLoop& loop : rescheduled.loops) reports.push_back(loop.report);
+  return reports;
+}
+
+std::vector<std::string> remarks_on(const isa::Rescheduled& rescheduled) {
+  std::vector<std::string> remarks;
+  remarks.reserve(rescheduled.loops.size());
+  for (const isa::RescheduledLoop& loop : rescheduled.loops) {
+    remarks.push_back(loop.replaced
+                          ? fmt::format("Loop {}: {} cycles an iteration, {} by hand.", loop.report.label,
+                                        loop.report.interval, loop.hand_interval)
+                          : fmt::format("Loop {} is the hand schedule's: {}.", loop.report.label, loop.why_kept));
+  }
+  if (remarks.empty()) remarks.emplace_back("No loop of one block in hand packets: nothing was scheduled anew.");
+  return remarks;
+}
+
+std::string role_of(const isa::Program& program) {
+  return program.linear.empty() ? "hand schedule" : "schedule with .linear code";
+}
+
+// The program as the spec runs it must be the one the page shows.
+ExecSpec load_run(const Options& options, const isa::Program& program, const sim::Machine& machine) {
+  ExecSpec spec = load_exec_spec(options.spec, machine.config());
+  if (!isa::same_file(spec.program.file, options.file)) {
+    throw UsageError(fmt::format("--run {}: it runs '{}' and not '{}'; name the spec of this program", options.spec,
+                                 spec.program.file, options.file));
+  }
+  if (spec.program.fingerprint() != program.fingerprint()) {
+    throw UsageError(
+        fmt::format("--run {}: its packets differ from those shown; leave out --operands, --define and "
+                    "--allow, which the spec does not have",
+                    options.spec));
+  }
+  return spec;
+}
+
+// Writes the page; gives the line that says so.
+std::string write_page(const Options& options, const isa::Program& program, const isa::Rescheduled& rescheduled,
+                       const sim::Machine& machine) {
+  const isa::Pipeline& pipeline = machine.config().pipeline;
+  Page page;
+  page.title = program.name;
+  page.command = "mtsim schedule " + options.file + " --html " + options.html;
+  page.part = options.part;
+  Json schedules = Json::array(), run;
+  schedules.push_back(schedule_json({role_of(program), program, false, reports_of(program, rescheduled), {}}, machine));
+  if (options.reschedule) {
+    schedules.push_back(schedule_json({"the scheduler's", rescheduled.program, true,
+                                       reports_of(rescheduled.program, rescheduled), remarks_on(rescheduled)},
+                                      machine));
+  }
+  if (!options.compare.empty()) {
+    const isa::Program other = isa::assemble_file(options.compare, assemble_options(options.program, pipeline));
+    page.title += " and " + other.name;
+    schedules.push_back(schedule_json(
+        {role_of(other), other, false, reports_of(other, doctor(options, other, pipeline)), {}}, machine));
+  }
+  if (!options.spec.empty()) {
+    const ExecSpec spec = load_run(options, program, machine);
+    run = run_json(spec, machine, options.cycles);
+  }
+  int hazards = 0;
+  for (const Json& finding : schedules[0]["findings"]) hazards += finding["hazard"].get<bool>() ? 1 : 0;
+  const std::size_t loops = schedules[0]["loops"].size();
+  sim::write_file(options.html, k_page_writer, page_html(page, schedules, run));
+  return fmt::format(
+      "{}: {} packet{}, {} loop{}, {} hazard{}{}; open it in a browser\n", options.html, program.packets.size(),
+      program.packets.size() == 1 ? "" : "s", loops, loops == 1 ? "" : "s", hazards, hazards == 1 ? "" : "s",
+      run.is_null() ? std::string() : fmt::format(", a run of {} cycles", run["cycles"].get<std::int64_t>()));
+}
+
+void check_page_options(const Options& options) {
+  if (options.html.empty()) {
+    for (const auto& [name, given] :
+         {std::pair{"--compare", !options.compare.empty()}, std::pair{"--run", !options.spec.empty()},
+          std::pair{"--run-cycles", options.cycles != k_default_page_cycles}}) {
+      if (given) throw UsageError(fmt::format("schedule: {} goes with --html", name));
+    }
+    return;
+  }
+  if (!options.compare.empty() && options.reschedule) {
+    throw UsageError("schedule: --compare and --reschedule each put a second schedule beside the first; choose one");
+  }
+  if (options.cycles > k_most_page_cycles) {
+    throw UsageError(fmt::format("schedule: --run-cycles {} is too much for a page; at most {}", options.cycles,
+                                 k_most_page_cycles));
+  }
+  if (options.spec.empty() && options.cycles != k_default_page_cycles) {
+    throw UsageError("schedule: --run-cycles goes with --run");
+  }
+  if (options.html == "-") throw UsageError("schedule: --html - is no file name; name a file to open in a browser");
+  sim::require_writable(options.html, k_page_writer);
 }
 
 int run(const Options& options, const CommonOptions& common) {
@@ -109,21 +163,28 @@ int run(const Options& options, const CommonOptions& common) {
     throw UsageError("schedule: -o and --independent go with --reschedule");
   }
   if (!options.output.empty()) sim::require_writable(options.output, k_output_writer);
+  check_page_options(options);
   const sim::Machine machine = load_machine(common);
   const isa::Pipeline& pipeline = machine.config().pipeline;
   isa::AssembleOptions assembling = assemble_options(options.program, pipeline);
   assembling.prove_loops = !options.reschedule;
   const isa::Program program = isa::assemble_file(options.file, assembling);
-  if (options.reschedule) return run_doctor(options, common, program, pipeline);
+  // Names an unknown part, also for the page.
+  std::string text =
+      options.reschedule && options.html.empty() ? "" : isa::schedule_text(program, pipeline, options.part);
+  isa::Rescheduled rescheduled;
+  if (options.reschedule || !options.html.empty()) rescheduled = doctor(options, program, pipeline);
+  std::string page_text;
+  if (!options.html.empty()) page_text = write_page(options, program, rescheduled, machine);
+  if (options.reschedule) return run_doctor(options, common, rescheduled, page_text);
   Json linear = Json::array();
-  std::string text;
+  std::string reports;
   for (const isa::LoopReport& report : program.linear_loops) {
-    linear.push_back(report_json(report));
-    text += isa::print(report) + "\n";
+    linear.push_back(loop_report_json(report));
+    reports += isa::print(report) + "\n";
   }
-  text += isa::schedule_text(program, pipeline, options.part);
   emit(common, {{"file", options.file}, {"loops", loops_json(isa::loops(program, pipeline))}, {"linear", linear}},
-       text);
+       page_text.empty() ? reports + text : page_text);
   return k_exit_done;
 }
 
@@ -142,13 +203,22 @@ Command add_schedule(CLI::App& app, CommonOptions& common) {
   sub->add_option("-o,--output", options->output,
                   "With --reschedule: the program, its loops replaced where that makes them shorter")
       ->type_name("FILE");
+  sub->add_option("--html", options->html, "Write the schedule as one page for a browser; no network needed")
+      ->type_name("FILE");
+  sub->add_option("--compare", options->compare, "With --html: another program beside this one")->type_name("FILE");
+  sub->add_option("--run", options->spec, "With --html: a run to step through, as exec takes it")->type_name("SPEC");
+  sub->add_option("--run-cycles", options->cycles, "With --run: cycles that are recorded (default 2000)")
+      ->type_name("N")
+      ->check(whole_number(1));
   add_json_option(*sub, common);
   add_machine_options(*sub, common);
   sub->footer(R"(
 For .linear code also what bounds each loop, the interval found and what stands in the way of a shorter one.
   mtsim schedule kernels/gemm/gemm_f32_6x128.s          Table I of the paper as a picture
   mtsim schedule k.s loop --json -                      initiation interval and unit use as JSON
-  mtsim schedule --reschedule k.s -o faster.s           can the hand schedule be beaten?)");
+  mtsim schedule --reschedule k.s -o faster.s           can the hand schedule be beaten?
+  mtsim schedule k.s --html k.html --run k.yaml         a page to step through, with values
+  mtsim schedule k.s --html k.html --reschedule         hand and scheduler side by side)");
   return {sub, [options, &common] { return run(*options, common); }};
 }
 

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "isa/diagnostic.h"
+#include "isa/loop_report.h"
 #include "isa/program.h"
+#include "isa/schedule_view.h"
 #include "scenarios/exec.h"
 #include "scenarios/fit.h"
 #include "scenarios/operator_runner.h"
@@ -44,6 +46,10 @@ bool has_overrides(const sim::Machine& machine);
 std::string machine_text(const sim::Machine& machine);
 /// Keys of the machine's numbers that are assumptions.
 std::vector<std::string> assumed_machine_keys(const sim::Machine& machine);
+
+// schedule.
+Json loops_json(const std::vector<isa::LoopSchedule>& loops);
+Json loop_report_json(const isa::LoopReport& report);
 
 // exec.
 Json exec_json(const ExecSpec& spec, const ExecOutcome& outcome);
