@@ -27,6 +27,7 @@ struct Options {
   std::string dtype = "f32", sums = "promoted";
   std::int64_t k_promote = 0;
   std::vector<std::string> only;
+  std::string dataflows;
   std::int64_t top = 1000, jobs = 0;
   std::string csv, dram_trace;
 };
@@ -66,6 +67,7 @@ int run(const Options& options, const CommonOptions& common) {
     request.query.k_promote = options.k_promote > 0 ? options.k_promote : fallback;
   }
   request.only = parse_only(options.only);
+  if (!options.dataflows.empty()) request.query.dataflows = split_list(options.dataflows, "--dataflow");
   request.top = static_cast<std::size_t>(options.top);
   request.processes =
       options.jobs > 0 ? static_cast<std::size_t>(options.jobs) : std::max(1U, std::thread::hardware_concurrency());
@@ -115,7 +117,7 @@ int run(const Options& options, const CommonOptions& common) {
 Command add_explore(CLI::App& app, CommonOptions& common) {
   CLI::App* sub = app.add_subcommand("explore", "Find the best block sizes of an operator, and say why");
   sub->require_subcommand(1);
-  CLI::App* gemm = sub->add_subcommand("gemm", "Y[m,n] = X[m,k] * W[k,n], large-M dataflow");
+  CLI::App* gemm = sub->add_subcommand("gemm", "Y[m,n] = X[m,k] * W[k,n]");
   auto options = std::make_shared<Options>();
   gemm->add_option("--m", options->m, "Rows of X and Y")->check(whole_number(1))->required();
   gemm->add_option("--n", options->n, "Columns of W and Y")->check(whole_number(1))->required();
@@ -129,6 +131,8 @@ Command add_explore(CLI::App& app, CommonOptions& common) {
                    fmt::format("Values of a dimension, instead of its whole grid: k2=128:256 (repeatable); of {}",
                                fmt::join(k_gemm_dimensions, ", ")))
       ->type_name("KEY=V[:V...]");
+  gemm->add_option("--dataflow", options->dataflows,
+                   "What stays in AM: large_m (Y) or w_stationary (W); both by default, separated by a comma");
   gemm->add_option("--top", options->top, "Points to simulate, the best by their bound (default 1000)")
       ->check(whole_number(1));
   gemm->add_option("--jobs", options->jobs, "Processes (default: the host's cores)")->check(whole_number(1));

@@ -139,8 +139,8 @@ GemmTiles parse_gemm_tiles(const std::string& text, DType dtype, const GemmChoic
 GemmPlan plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles, const GemmChoice& choice,
                    const sim::MachineConfig& machine);
 
-/// As plan_gemm for one dataflow, large_m, without a message for what does not fit: the plan, or the first condition it
-/// breaks. For searches that try millions.
+/// As plan_gemm for large_m, and for w_stationary with all tiles given, without a message for what does not fit: the
+/// plan, or the first condition it breaks. For searches that try millions.
 std::variant<GemmPlan, GemmLimit> try_plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles,
                                                 const GemmChoice& choice, const sim::MachineConfig& machine);
 

@@ -16,7 +16,7 @@ using gemm::ceil_div;
 /// `full` parts of `size` and one of `rest`.
 struct Parts {
   std::int64_t size, full, rest;
-  Parts(std::int64_t all, std::int64_t size) : size(size), full(all / size), rest(all % size) {}
+  Parts(std::int64_t all, std::int64_t part) : size(part), full(all / part), rest(all % part) {}
   std::int64_t count() const { return full + (rest > 0 ? 1 : 0); }
 
   /// visit(size, how many) for each kind there is.
@@ -57,7 +57,7 @@ double GemmBounds::tile_cycles(const GemmPlan& plan, std::int64_t k) const {
 }
 
 GemmBound GemmBounds::of(const GemmPlan& plan) const {
-  GemmBound bound = of_large_m(plan);
+  GemmBound bound = plan.dataflow == GemmDataflow::w_stationary ? of_w_stationary(plan) : of_large_m(plan);
   bound.total += m_machine.cluster.launch_us * 1e-6;
   return bound;
 }
@@ -147,6 +147,70 @@ GemmBound GemmBounds::of_large_m(const GemmPlan& plan) const {
   bound.ddr += x_bytes / ddr;
   bound.gsm += x_bytes / gsm;
   bound.total = std::max({rendezvous + 2 * start + fill_bytes / ddr + steps_total, bound.ddr, bound.gsm});
+  return bound;
+}
+
+/// Rounds as the slower of computing and what Y2 moves meanwhile; a block of W that has one buffer comes in behind two
+/// rounds at most.
+GemmBound GemmBounds::of_w_stationary(const GemmPlan& plan) const {
+  const GemmShape& shape = plan.shape;
+  const GemmTiles& tiles = plan.tiles;
+  const gemm::WStationarySplit split = gemm::split_w_stationary(plan, m_machine);
+  const double b = static_cast<double>(bytes_of(plan.dtype));
+  const double between = static_cast<double>(bytes_of(plan.between_type()));
+  const double ddr = m_machine.ddr.bandwidth_gb_s * 1e9, gsm = m_machine.cluster.gsm_bandwidth_gb_s * 1e9;
+  const double port = m_machine.cluster.port_bandwidth_gb_s * 1e9, start = m_machine.dma.start_us * 1e-6;
+  const double clock = m_machine.core.clock_ghz * 1e9;
+  const double products = 16.0 * lanes_per_word(plan.dtype) * m_multipliers[plan.dtype == DType::f16 ? 1 : 0];
+  const auto cores = static_cast<double>(m_machine.cluster.cores);
+  const Parts passes(split.share, tiles.n2), k_blocks(shape.k, tiles.kg), rounds(shape.m, tiles.m2);
+
+  GemmBound bound;
+  double all_rounds = 0;
+  const auto round = [&](std::int64_t rows, std::int64_t columns, std::int64_t k, double y_elements, double count) {
+    const auto whole = static_cast<double>((rows / tiles.m1) * (columns / tiles.n1));
+    const double left = static_cast<double>(rows * columns) - whole * static_cast<double>(tiles.m1 * tiles.n1);
+    double core = 0;
+    Parts(k, tiles.k2).each([&](std::int64_t part, std::int64_t how_many) {
+      const double computing = (whole * tile_cycles(plan, part) + left * static_cast<double>(part) / products) / clock;
+      const double x = static_cast<double>(rows * part) * b;
+      bound.computing += count * static_cast<double>(how_many) * computing;
+      core += static_cast<double>(how_many) *
+              (computing + (tiles.x_buffers == 1 ? start + std::max(x * cores / gsm, x / port) : 0));
+      bound.gsm += count * static_cast<double>(how_many) * x * cores / gsm;
+    });
+    const double y = static_cast<double>(rows) *
+                     std::min(static_cast<double>(columns) * cores, static_cast<double>(shape.n)) * y_elements / ddr;
+    all_rounds += count * std::max(core, y);
+    return std::max(core, y);
+  };
+  double exposed = 0;
+  passes.each([&](std::int64_t columns, std::int64_t p_count) {
+    double longest = 0;
+    rounds.each([&](std::int64_t rows, std::int64_t m_count) {
+      for (std::int64_t k = 0; k < k_blocks.count(); ++k) {
+        const bool last = k + 1 == k_blocks.count(), moves = !plan.y_stays;
+        const double y = (moves && k > 0 ? between : 0) + (last ? b : moves ? between : 0);
+        const std::int64_t size = k < k_blocks.full ? tiles.kg : k_blocks.rest;
+        longest = std::max(longest, round(rows, columns, size, y, static_cast<double>(m_count * p_count)));
+      }
+    });
+    const double w = static_cast<double>(std::min(tiles.kg, shape.k)) *
+                     std::min(static_cast<double>(columns) * cores, static_cast<double>(shape.n)) * b / ddr;
+    if (tiles.w_buffers == 1)
+      exposed += static_cast<double>(p_count * k_blocks.count() - 1) * std::max(0.0, w - 2 * longest);
+  });
+  // The last Y2 leaves when all is computed.
+  const auto last_rows = static_cast<double>(std::min(tiles.m2, shape.m));
+  all_rounds -= std::min(all_rounds, last_rows * static_cast<double>(shape.n) * b / ddr);
+  const double x_bytes = static_cast<double>(shape.m * shape.k * (split.x_stays ? 1 : split.column_passes)) * b;
+  const double w_bytes = static_cast<double>(shape.k * shape.n) * b, y_bytes = static_cast<double>(shape.m * shape.n);
+  bound.gsm += x_bytes / gsm;
+  bound.ddr =
+      (x_bytes + w_bytes + y_bytes * (b + (plan.y_stays ? 0 : 2 * between * static_cast<double>(split.k_blocks - 1)))) /
+      ddr;
+  const double first = static_cast<double>(std::min(tiles.mg, shape.m) * std::min(tiles.kg, shape.k)) * b / ddr;
+  bound.total = std::max({2 * start + first + all_rounds + exposed, bound.ddr, bound.gsm});
   return bound;
 }
 

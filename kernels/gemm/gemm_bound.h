@@ -36,6 +36,7 @@ class GemmBounds {
   double call_cycles(const GemmPlan& plan, std::int64_t k) const;
   double tile_cycles(const GemmPlan& plan, std::int64_t k) const;
   GemmBound of_large_m(const GemmPlan& plan) const;
+  GemmBound of_w_stationary(const GemmPlan& plan) const;
 
   const sim::MachineConfig& m_machine;
   std::array<int, 2> m_multipliers{};  // of FP32, FP16

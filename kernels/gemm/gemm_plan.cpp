@@ -341,8 +341,8 @@ GemmPlan asked_plan(const GemmShape& shape, DType dtype, const GemmTiles& tiles,
                       .tiles = tiles,
                       .epilogue = choice.epilogue};
   check_shape_and_k(plan);
-  if (choice.dataflow == GemmDataflow::w_stationary && !by_rows) return plan_checked_w_stationary(plan, machine);
-  check_tiles(plan);
+  if (choice.dataflow != GemmDataflow::w_stationary || by_rows)
+    check_tiles(plan);  // else those it leaves open are chosen
   return plan;
 }
 
@@ -351,7 +351,10 @@ GemmPlan asked_plan(const GemmShape& shape, DType dtype, const GemmTiles& tiles,
 std::variant<GemmPlan, GemmLimit> try_plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles,
                                                 const GemmChoice& choice, const sim::MachineConfig& machine) {
   GemmPlan plan = asked_plan(shape, dtype, tiles, choice);
-  for (const GemmLimit& limit : gemm::size_large_m(plan, machine)) {
+  const bool is_large_m = choice.dataflow == GemmDataflow::large_m;
+  if (!is_large_m) check_tiles(plan);
+  for (const GemmLimit& limit :
+       is_large_m ? gemm::size_large_m(plan, machine) : gemm::size_w_stationary(plan, machine)) {
     if (limit.is_broken()) return limit;
   }
   return plan;
@@ -372,6 +375,7 @@ GemmPlan plan_gemm(const GemmShape& shape, DType dtype, const GemmTiles& tiles, 
     }
     return plan_by_rows(plan, machine);
   }
+  if (choice.dataflow == GemmDataflow::w_stationary) return plan_checked_w_stationary(plan, machine);
   if (tiles.m2 != 0) {
     throw KernelError(
         fmt::format("{}: m2={} belongs to the W-stationary dataflow; leave it out, or ask for w_stationary",

@@ -50,6 +50,7 @@ Json about(const ExploreRequest& request) {
           {"dtype", to_string(q.dtype)},
           {"sums", static_cast<int>(q.sums)},
           {"k_promote", q.k_promote},
+          {"dataflows", q.dataflows},
           {"only", fmt::format("{:016x}", space.value())},
           {"top", request.top},
           {"machines", machines}};
@@ -101,7 +102,10 @@ class Explorer {
     for (const auto& [name, point] : result.named) {
       const bool is_there = std::any_of(result.points.begin(), result.points.end(),
                                         [&](const Explored& e) { return e.point.key() == point.point.key(); });
-      if (!is_there && point.point.variant == "large_m") result.points.push_back(point);
+      const bool is_of_space = point.point.variant == "large_m" &&
+                               std::find(m_request.query.dataflows.begin(), m_request.query.dataflows.end(),
+                                         "large_m") != m_request.query.dataflows.end();
+      if (!is_there && is_of_space) result.points.push_back(point);
     }
     std::sort(result.points.begin(), result.points.end(), by_latency);
     find_neighbours(result);

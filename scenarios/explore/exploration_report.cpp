@@ -47,7 +47,8 @@ std::vector<std::string> point_cells(const Candidate& point) {
           or_else("y_buffers", "auto"),
           or_else("y_tiles", "steps")};
 }
-const std::vector<std::string> k_point_header = {"m1", "n1", "mg", "n2", "k2", "kg", "x", "w", "y", "y_tiles"};
+const std::vector<std::string> k_point_header = {"stays", "m1", "n1", "m2", "mg", "n2",
+                                                 "k2",    "kg", "x",  "w",  "y",  "y_tiles"};
 
 std::string megabytes(std::int64_t bytes) { return fmt::format("{:.1f}", 1e-6 * static_cast<double>(bytes)); }
 std::string kilobytes(std::int64_t bytes) { return fmt::format("{:.1f}", 1e-3 * static_cast<double>(bytes)); }
@@ -327,7 +328,7 @@ std::string exploration_text(const ExploreRequest& request, const Exploration& e
 
 std::string exploration_csv(const ExploreRequest& request, const Exploration& exploration) {
   std::string csv =
-      "rank,variant,m1,n1,mg,n2,k2,kg,x_buffers,w_buffers,y_buffers,y_tiles,sm_bytes,am_bytes,gsm_bytes,"
+      "rank,variant,stationary,m1,n1,m2,mg,n2,k2,kg,x_buffers,w_buffers,y_buffers,y_tiles,sm_bytes,am_bytes,gsm_bytes,"
       "bound_ms,status,latency_ms,gmac_s,gflop_s,utilisation,ddr_bytes,gsm_bytes_moved,calls,transfers";
   for (int c = 0; c < sim::k_cycle_classes; ++c)
     csv += fmt::format(",{}_ms", sim::name(static_cast<sim::CycleClass>(c)));

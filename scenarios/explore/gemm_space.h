@@ -16,27 +16,30 @@
 
 namespace mtsim::scenarios {
 
+/// In the order points are written in. mg is the W-stationary dataflow's; large_m has all cores' m2.
+inline constexpr std::array<std::string_view, 11> k_gemm_dimensions = {
+    "m1", "n1", "m2", "n2", "k2", "kg", "mg", "x_buffers", "w_buffers", "y_buffers", "y_tiles"};
+/// Y stationary (large_m) and W stationary.
+inline constexpr std::array<std::string_view, 2> k_gemm_dataflows = {"large_m", "w_stationary"};
+
 struct GemmQuery {
   kernels::GemmShape shape;
   kernels::DType dtype = kernels::DType::f32;
   kernels::GemmSums sums = kernels::GemmSums::promoted;
   std::int64_t k_promote = 0;  // numerics, not a block size: the same for all
+  std::vector<std::string> dataflows = {k_gemm_dataflows.begin(), k_gemm_dataflows.end()};
 };
 
 /// What --only leaves of a dimension: "k2" -> {128, 256}. Dimensions that are not there have their whole grid.
 using Restrictions = std::map<std::string, std::vector<std::int64_t>, std::less<>>;
-
-/// In the order points are written in.
-inline constexpr std::array<std::string_view, 10> k_gemm_dimensions = {
-    "m1", "n1", "m2", "n2", "k2", "kg", "x_buffers", "w_buffers", "y_buffers", "y_tiles"};
 
 class GemmSpace {
  public:
   /// UsageError for a dimension there is not, or one that --only leaves nothing of.
   GemmSpace(const GemmQuery& query, const sim::MachineConfig& machine, Restrictions restrictions);
 
-  /// The M1 x N1 there are: pieces of the space, ranked one by one.
-  std::size_t pieces() const { return m_microkernels.size(); }
+  /// A dataflow and an M1 x N1 each: pieces of the space, ranked one by one.
+  std::size_t pieces() const { return m_microkernels.size() * m_query.dataflows.size(); }
   /// Of one piece the `top` best by their bound.
   Ranking rank(std::size_t piece, std::size_t top) const;
 
@@ -46,23 +49,28 @@ class GemmSpace {
   /// The block sizes the paper has, or of FP16 those the fidelity study found.
   Candidate paper_point() const;
   /// A point of `op gemm --tile`; UsageError when it does not fit.
-  Candidate candidate(const kernels::GemmTiles& tiles) const;
+  Candidate candidate(const std::string& dataflow, const kernels::GemmTiles& tiles) const;
 
  private:
   struct Microkernel {
     std::int64_t m1, n1;
   };
+  class Walk;
+
+  kernels::GemmChoice choice(std::string_view dataflow) const;
+  std::vector<std::int64_t> grid(std::string_view dimension, const std::string& dataflow,
+                                 const kernels::GemmTiles& tiles) const;
   std::vector<std::int64_t> allowed(std::string_view dimension, std::vector<std::int64_t> grid) const;
-  std::vector<std::int64_t> m2_grid(std::int64_t m1) const;
-  std::vector<std::int64_t> n2_grid(std::int64_t n1) const;
+  std::vector<std::int64_t> m2_grid(std::int64_t m1, bool all_cores) const;
+  std::vector<std::int64_t> n2_grid(std::int64_t n1, bool all_columns) const;
+  std::vector<std::int64_t> mg_grid(std::int64_t m2) const;
   std::vector<std::int64_t> k2_grid() const;
   std::vector<std::int64_t> kg_grid(std::int64_t k2) const;
-  std::string tile_text(const kernels::GemmTiles& tiles) const;
+  std::string tile_text(std::string_view dataflow, const kernels::GemmTiles& tiles) const;
 
   GemmQuery m_query;
   const sim::MachineConfig& m_machine;
   Restrictions m_restrictions;
-  kernels::GemmChoice m_choice;
   std::vector<Microkernel> m_microkernels;
 };
 
