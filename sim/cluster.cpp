@@ -129,7 +129,7 @@ struct Cluster::Impl {
     sc_core::sc_start(sc_core::SC_ZERO_TIME);
   }
 
-  /// Runs until nothing moves any more, or the limit; true in the second case.
+  /// Runs until nothing moves any more, or what comes next lies behind the limit; true in the second case.
   bool run_until_idle() {
     elaborate();
     const std::int64_t limit = zone.options.max_launch_cycles;
@@ -137,8 +137,8 @@ struct Cluster::Impl {
       sc_core::sc_start();
       return false;
     }
-    sc_core::sc_start(cycles_to_sc(limit), sc_core::SC_EXIT_ON_STARVATION);
-    return now_cycles() >= zone.launch.start + limit && sc_core::sc_pending_activity();
+    sc_core::sc_start(cycles_to_sc(limit + 1), sc_core::SC_EXIT_ON_STARVATION);  // what ends at the limit is in time
+    return sc_core::sc_pending_activity();
   }
 
   void give_up(std::exception_ptr error) {
@@ -274,13 +274,15 @@ LaunchResult Cluster::launch(const DspProgram& program, int cores) {
   if (zone.hazards) zone.hazards->start(zone.launch.group_size);
   if (Observer* observer = zone.options.observer) observer->launch(zone.launch.group_size);
   for (int core = 0; core < zone.launch.group_size; ++core) zone.cores[core]->start(program);
-  if (m_impl->run_until_idle()) {
+  const bool more = m_impl->run_until_idle();
+  const bool unfinished =
+      std::any_of(zone.cores.begin(), zone.cores.end(), [](const auto& core) { return core->running(); });
+  if (unfinished && more) {
     m_impl->give_up(std::make_exception_ptr(
         LaunchCut(fmt::format("launch: given up after {} cycles", zone.options.max_launch_cycles))));
+  } else if (unfinished) {
+    m_impl->break_deadlock();
   }
-  const bool stuck =
-      std::any_of(zone.cores.begin(), zone.cores.end(), [](const auto& core) { return core->running(); });
-  if (stuck) m_impl->break_deadlock();
   if (zone.launch.error) std::rethrow_exception(std::exchange(zone.launch.error, nullptr));
   return m_impl->collect();
 }

@@ -34,26 +34,40 @@ GemmBounds::GemmBounds(const sim::MachineConfig& machine) : m_machine(machine) {
     m_multipliers[index] = std::popcount(machine.pipeline.units_of(isa::row(mnemonic)));
 }
 
-/// A microkernel of the main tile, the jump into it and the loop around it included.
-double GemmBounds::call_cycles(const GemmPlan& plan, std::int64_t k) const {
-  const auto key = std::tuple(plan.tiles.m1, plan.tiles.n1, k, plan.promotes(), plan.dtype);
-  const auto [known, is_new] = m_calls.try_emplace(key);
-  if (is_new) {
-    const std::int64_t cycles = plan.has_hand_tile()
-                                    ? gemm_main_cycles(k, plan.promotes())
-                                    : gemm_tile_least_cycles(gemm::main_tile(plan), k, m_machine.pipeline);
-    known->second = static_cast<double>(cycles + m_machine.core.call_cycles + m_machine.core.loop_cycles);
-  }
+/// A microkernel of `rows` x `columns`, the jump into it and the loop around it included, for all k of a k-step.
+double GemmBounds::tile_cycles(const GemmPlan& plan, std::int64_t rows, std::int64_t columns, std::int64_t k) const {
+  const auto key = std::tuple(rows, columns, k, plan.tiles.k2, plan.promotes(), plan.dtype);
+  const auto [known, is_new] = m_tiles.try_emplace(key);
+  if (!is_new) return known->second;
+  const bool is_hand = rows == k_gemm_m1 && columns == gemm_n1(plan.dtype);
+  const std::int64_t vector = std::int64_t{16} * lanes_per_word(plan.dtype);
+  const GemmTile tile{static_cast<int>(rows), static_cast<int>(ceil_div(columns, vector)), plan.dtype, true,
+                      plan.promotes()};
+  const Parts calls(k, plan.promotes() ? std::min(plan.tiles.k_promote, plan.tiles.k2) : plan.tiles.k2);
+  calls.each([&](std::int64_t part, std::int64_t count) {
+    const std::int64_t cycles =
+        is_hand ? gemm_main_cycles(part, plan.promotes()) : gemm_tile_least_cycles(tile, part, m_machine.pipeline);
+    known->second += static_cast<double>(count * (cycles + m_machine.core.call_cycles + m_machine.core.loop_cycles));
+  });
   return known->second;
 }
 
-/// Of M1 x N1 and all k of a k-step.
-double GemmBounds::tile_cycles(const GemmPlan& plan, std::int64_t k) const {
-  const Parts calls(k, plan.promotes() ? std::min(plan.tiles.k_promote, plan.tiles.k2) : plan.tiles.k2);
-  double cycles = 0;
-  calls.each(
-      [&](std::int64_t part, std::int64_t count) { cycles += static_cast<double>(count) * call_cycles(plan, part); });
-  return cycles;
+/// A core's [rows, columns] of a k-step. What is left beside whole tiles is a tile of that size; of the plan whose
+/// tiles are the cutter's to choose its products alone.
+double GemmBounds::step_seconds(const GemmPlan& plan, std::int64_t rows, std::int64_t columns, std::int64_t k) const {
+  const std::int64_t m1 = plan.tiles.m1, n1 = plan.tiles.n1;
+  const Parts strips(rows, m1), blocks(columns, n1);
+  double cycles = static_cast<double>(strips.full * blocks.full) * tile_cycles(plan, m1, n1, k);
+  if (plan.has_hand_tile()) {
+    const double left = static_cast<double>(rows * columns) - static_cast<double>(strips.full * blocks.full * m1 * n1);
+    const double products = 16.0 * lanes_per_word(plan.dtype) * m_multipliers[plan.dtype == DType::f16 ? 1 : 0];
+    cycles += left * static_cast<double>(k) / products;
+  } else {
+    if (blocks.rest > 0) cycles += static_cast<double>(strips.full) * tile_cycles(plan, m1, blocks.rest, k);
+    if (strips.rest > 0) cycles += static_cast<double>(blocks.full) * tile_cycles(plan, strips.rest, n1, k);
+    if (strips.rest > 0 && blocks.rest > 0) cycles += tile_cycles(plan, strips.rest, blocks.rest, k);
+  }
+  return cycles / (m_machine.core.clock_ghz * 1e9);
 }
 
 GemmBound GemmBounds::of(const GemmPlan& plan) const {
@@ -69,10 +83,8 @@ GemmBound GemmBounds::of_large_m(const GemmPlan& plan) const {
   const double ddr = m_machine.ddr.bandwidth_gb_s * 1e9, gsm = m_machine.cluster.gsm_bandwidth_gb_s * 1e9;
   const double port = m_machine.cluster.port_bandwidth_gb_s * 1e9, start = m_machine.dma.start_us * 1e-6;
   const double rendezvous = m_machine.dma.broadcast_rendezvous_us * 1e-6, factor = m_machine.dma.broadcast_factor;
-  const double clock = m_machine.core.clock_ghz * 1e9;
-  const std::int64_t cores = m_machine.cluster.cores, m1 = tiles.m1, n1 = tiles.n1;
+  const std::int64_t cores = m_machine.cluster.cores;
   const Parts m_blocks(shape.m, tiles.mg), k_blocks(shape.k, tiles.kg), rounds(shape.n, tiles.n2);
-  const double products = 16.0 * lanes_per_word(plan.dtype) * m_multipliers[plan.dtype == DType::f16 ? 1 : 0];
 
   GemmBound bound;
   double steps_total = 0;
@@ -85,8 +97,6 @@ GemmBound GemmBounds::of_large_m(const GemmPlan& plan) const {
                          const std::array<std::pair<std::int64_t, std::int64_t>, 2>& steps, double y_bytes,
                          double count) {
     const std::int64_t rows = ceil_div(m, cores);
-    const auto whole = static_cast<double>((rows / m1) * (n / n1));
-    const double left = static_cast<double>(rows * n) - whole * static_cast<double>(m1 * n1);
     const std::int64_t all = steps[0].second + steps[1].second;
     const std::int64_t parts = tiles.y_tiles > 0 ? std::min(tiles.y_tiles, all) : all;
     std::int64_t moving = parts;  // steps that move Y2, the first ones
@@ -94,7 +104,7 @@ GemmBound GemmBounds::of_large_m(const GemmPlan& plan) const {
     double seconds = 0;
     for (const auto& [k, how_many] : steps) {
       if (how_many == 0) continue;
-      const double computing = (whole * tile_cycles(plan, k) + left * static_cast<double>(k) / products) / clock;
+      const double computing = step_seconds(plan, rows, n, k);
       const double w = static_cast<double>(k * n) * b * factor / ddr;
       const double x = static_cast<double>(rows * k) * b;
       double core = computing + rendezvous;
@@ -150,7 +160,7 @@ GemmBound GemmBounds::of_large_m(const GemmPlan& plan) const {
   return bound;
 }
 
-/// Rounds as the slower of computing and what Y2 moves meanwhile; a block of W that has one buffer comes in behind two
+/// Steps as the slower of computing and what Y2 moves meanwhile; a block of W that has one buffer comes in behind two
 /// rounds at most.
 GemmBound GemmBounds::of_w_stationary(const GemmPlan& plan) const {
   const GemmShape& shape = plan.shape;
@@ -160,29 +170,31 @@ GemmBound GemmBounds::of_w_stationary(const GemmPlan& plan) const {
   const double between = static_cast<double>(bytes_of(plan.between_type()));
   const double ddr = m_machine.ddr.bandwidth_gb_s * 1e9, gsm = m_machine.cluster.gsm_bandwidth_gb_s * 1e9;
   const double port = m_machine.cluster.port_bandwidth_gb_s * 1e9, start = m_machine.dma.start_us * 1e-6;
-  const double clock = m_machine.core.clock_ghz * 1e9;
-  const double products = 16.0 * lanes_per_word(plan.dtype) * m_multipliers[plan.dtype == DType::f16 ? 1 : 0];
   const auto cores = static_cast<double>(m_machine.cluster.cores);
   const Parts passes(split.share, tiles.n2), k_blocks(shape.k, tiles.kg), rounds(shape.m, tiles.m2);
 
   GemmBound bound;
   double all_rounds = 0;
   const auto round = [&](std::int64_t rows, std::int64_t columns, std::int64_t k, double y_elements, double count) {
-    const auto whole = static_cast<double>((rows / tiles.m1) * (columns / tiles.n1));
-    const double left = static_cast<double>(rows * columns) - whole * static_cast<double>(tiles.m1 * tiles.n1);
-    double core = 0;
-    Parts(k, tiles.k2).each([&](std::int64_t part, std::int64_t how_many) {
-      const double computing = (whole * tile_cycles(plan, part) + left * static_cast<double>(part) / products) / clock;
-      const double x = static_cast<double>(rows * part) * b;
-      bound.computing += count * static_cast<double>(how_many) * computing;
-      core += static_cast<double>(how_many) *
-              (computing + (tiles.x_buffers == 1 ? start + std::max(x * cores / gsm, x / port) : 0));
-      bound.gsm += count * static_cast<double>(how_many) * x * cores / gsm;
-    });
     const double y = static_cast<double>(rows) *
                      std::min(static_cast<double>(columns) * cores, static_cast<double>(shape.n)) * y_elements / ddr;
-    all_rounds += count * std::max(core, y);
-    return std::max(core, y);
+    const Parts steps(k, tiles.k2);
+    const std::int64_t parts = tiles.y_tiles > 0 ? std::min(tiles.y_tiles, steps.count()) : steps.count();
+    std::int64_t moving = parts;  // steps that move Y2, the first ones
+    double seconds = 0;
+    steps.each([&](std::int64_t part, std::int64_t how_many) {
+      const double computing = step_seconds(plan, rows, columns, part);
+      const double x = static_cast<double>(rows * part) * b;
+      const double core = computing + (tiles.x_buffers == 1 ? start + std::max(x * cores / gsm, x / port) : 0);
+      const std::int64_t with_y = std::min(moving, how_many);
+      moving -= with_y;
+      seconds += static_cast<double>(with_y) * std::max(core, y / static_cast<double>(parts)) +
+                 static_cast<double>(how_many - with_y) * core;
+      bound.computing += count * static_cast<double>(how_many) * computing;
+      bound.gsm += count * static_cast<double>(how_many) * x * cores / gsm;
+    });
+    all_rounds += count * seconds;
+    return seconds;
   };
   double exposed = 0;
   passes.each([&](std::int64_t columns, std::int64_t p_count) {

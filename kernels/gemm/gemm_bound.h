@@ -33,14 +33,15 @@ class GemmBounds {
   GemmBound of(const GemmPlan& plan) const;
 
  private:
-  double call_cycles(const GemmPlan& plan, std::int64_t k) const;
-  double tile_cycles(const GemmPlan& plan, std::int64_t k) const;
+  double tile_cycles(const GemmPlan& plan, std::int64_t rows, std::int64_t columns, std::int64_t k) const;
+  double step_seconds(const GemmPlan& plan, std::int64_t rows, std::int64_t columns, std::int64_t k) const;
   GemmBound of_large_m(const GemmPlan& plan) const;
   GemmBound of_w_stationary(const GemmPlan& plan) const;
 
   const sim::MachineConfig& m_machine;
   std::array<int, 2> m_multipliers{};  // of FP32, FP16
-  mutable std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, DType>, double> m_calls;
+  using TileKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, DType>;
+  mutable std::map<TileKey, double> m_tiles;  // by rows, columns, k, K2
 };
 
 }  // namespace mtsim::kernels

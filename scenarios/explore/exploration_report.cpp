@@ -36,8 +36,10 @@ std::vector<std::string> point_cells(const Candidate& point) {
   const auto or_else = [&](const char* key, const char* otherwise) {
     return fields.contains(key) ? fields[key] : std::string(otherwise);
   };
-  return {fields["m1"],
+  return {point.variant.ends_with("w_stationary") ? "W" : "Y",
+          fields["m1"],
           fields["n1"],
+          or_else("m2", "-"),
           fields["mg"],
           fields["n2"],
           fields["k2"],
