@@ -56,7 +56,7 @@ void require_in_memory(const RegressCase::Microkernel& call, const isa::Program&
 Measures measure_microkernel(const RegressCase& the_case, const sim::Machine& machine) {
   const auto& call = *the_case.microkernel;
   const isa::Pipeline& pipeline = machine.config().pipeline;
-  const isa::Program& program = kernels::program(call.program, pipeline, call.defines);
+  const isa::Program program = program_of(call, pipeline);
   std::vector<std::uint64_t> arguments;
   for (const isa::Parameter& parameter : program.parameters) {
     const auto given = call.arguments.find(parameter.name);

@@ -24,8 +24,9 @@ struct RegressCase {
   std::string name;
   isa::Place place;  // in its file
 
-  struct Microkernel {  // one call on one core
-    std::string program, entry;
+  struct Microkernel {    // one call on one core
+    std::string program;  // its name in the library, or a path that ends in ".s"
+    std::string entry;
     kernels::Defines defines;
     std::map<std::string, std::int64_t> arguments;  // by .param; pointers and what is not named are 0
   };
@@ -36,6 +37,9 @@ struct RegressCase {
   double tolerance_percent = 0;  // cycles and stalls may differ from the golden ones by this much
   Measures exactly, at_most;     // limits
 };
+
+/// The program of a case, .linear regions scheduled for `pipeline`. Throws KernelError and isa::IsaError.
+isa::Program program_of(const RegressCase::Microkernel& call, const isa::Pipeline& pipeline);
 
 struct RegressFile {
   std::string path;

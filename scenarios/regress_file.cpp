@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "isa/assembler.h"
 #include "isa/checker.h"
 #include "isa/diagnostic.h"
 #include "scenarios/error.h"
+#include "scenarios/files.h"
 #include "scenarios/regress.h"
 #include "sim/config/yaml.h"
 
@@ -36,6 +38,9 @@ void complaining(const YamlNode& node, const Action& action) {
   }
 }
 
+/// A microkernel outside the library.
+bool is_file(const std::string& program) { return program.ends_with(".s"); }
+
 std::string text_of(const YamlNode& node, std::string_view key) {
   const auto value = node.find(key);
   return value ? value->as_string() : "";
@@ -55,7 +60,8 @@ void read_microkernel(const YamlNode& node, const YamlNode& program, RegressCase
   const auto arguments = node.find("arguments");
   if (arguments) call.arguments = read_numbers(*arguments);
   complaining(program, [&] {
-    const isa::Program& found = kernels::program(call.program, {}, call.defines);
+    if (is_file(call.program)) call.program = relative_to(node.place().file, call.program);
+    const isa::Program found = program_of(call, {});
     found.entry(call.entry);
     std::vector<std::string_view> names;
     for (const isa::Parameter& parameter : found.parameters) names.push_back(parameter.name);
@@ -146,6 +152,11 @@ void read_golden(const std::string& path, bool updating, RegressFile& file) {
 }
 
 }  // namespace
+
+isa::Program program_of(const RegressCase::Microkernel& call, const isa::Pipeline& pipeline) {
+  if (is_file(call.program)) return isa::assemble_file(call.program, {.defines = call.defines, .pipeline = pipeline});
+  return kernels::program(call.program, pipeline, call.defines);
+}
 
 std::vector<std::string> regress_paths(const std::vector<std::string>& arguments) {
   std::vector<std::string> paths;

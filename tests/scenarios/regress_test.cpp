@@ -2,6 +2,8 @@
 // mtsim regress: measures beside golden files, and limits.
 #include <catch2/catch.hpp>
 
+#include <filesystem>
+
 #include "tests/scenarios/command.h"
 
 using Catch::Matchers::Contains;
@@ -24,12 +26,12 @@ cases:
     verify: true
 )";
 
-/// The file with one change.
-std::string changed(const std::string& from, const std::string& to) {
-  std::string text = k_cases;
-  text.replace(text.find(from), from.size(), to);
-  return text;
+std::string changed_text(std::string text, const std::string& from, const std::string& to) {
+  return text.replace(text.find(from), from.size(), to);
 }
+
+/// The file with one change.
+std::string changed(const std::string& from, const std::string& to) { return changed_text(k_cases, from, to); }
 
 }  // namespace
 
@@ -80,6 +82,31 @@ TEST_CASE("a tolerance lets times move, a limit holds whatever is recorded", "[r
   INFO(near.out);
   CHECK(near.exit_code == 0);
   CHECK_THAT(near.out, Contains("within tolerance"));
+}
+
+TEST_CASE("a microkernel outside the library is measured where its file lies", "[regress]") {
+  const Folder folder;
+  // 1 + 8 n + 7 cycles.
+  const std::string kernel =
+      ".param n, R10, count\n  SMOV R10, R1\nloop: SSUB.M1 1, R1, R1\n  [R1] SBR loop\n  SNOP 6\n  SBR R63\n  SNOP 6\n";
+  std::filesystem::create_directory(folder.path("cases"));
+  folder.write("cases/loop.s", kernel);
+  folder.write("cases/loop.yaml",
+               "machine: mt3000\ncases:\n  - {name: three passes, program: loop.s, arguments: {n: 3}}\n");
+  REQUIRE(folder.mtsim("regress cases/loop.yaml --update").exit_code == 0);
+  CHECK_THAT(folder.read("cases/loop.golden.yaml"),
+             Contains("three passes:\n  cycles: 32\n") && Contains("ii.loop: 8\n"));
+  CHECK(folder.mtsim("regress cases/loop.yaml").exit_code == 0);
+
+  folder.write("cases/loop.s", changed_text(kernel, "[R1] SBR loop", "SNOP 1\n  [R1] SBR loop"));
+  const CommandResult slower = folder.mtsim("regress cases/loop.yaml");
+  CHECK(slower.exit_code == 1);
+  CHECK_THAT(slower.out, Contains("cycles 32 -> 35") && Contains("ii.loop 8 -> 9"));
+
+  folder.write("cases/loop.yaml", "machine: mt3000\ncases:\n  - {name: gone, program: none.s}\n");
+  const CommandResult gone = folder.mtsim("regress cases/loop.yaml");
+  CHECK(gone.exit_code == 2);
+  CHECK_THAT(gone.err, Contains("cases/loop.yaml:3:") && Contains("none.s"));
 }
 
 TEST_CASE("a limit on what is not measured is no reason to rewrite golden files", "[regress]") {
