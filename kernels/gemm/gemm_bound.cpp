@@ -83,6 +83,8 @@ GemmBound GemmBounds::of_large_m(const GemmPlan& plan) const {
   const double ddr = m_machine.ddr.bandwidth_gb_s * 1e9, gsm = m_machine.cluster.gsm_bandwidth_gb_s * 1e9;
   const double port = m_machine.cluster.port_bandwidth_gb_s * 1e9, start = m_machine.dma.start_us * 1e-6;
   const double rendezvous = m_machine.dma.broadcast_rendezvous_us * 1e-6, factor = m_machine.dma.broadcast_factor;
+  const double verbs = static_cast<double>(m_machine.core.dma_issue_cycles + m_machine.core.dma_wait_cycles) /
+                       (m_machine.core.clock_ghz * 1e9);  // to issue a transfer and wait for it
   const std::int64_t cores = m_machine.cluster.cores;
   const Parts m_blocks(shape.m, tiles.mg), k_blocks(shape.k, tiles.kg), rounds(shape.n, tiles.n2);
 
@@ -107,7 +109,7 @@ GemmBound GemmBounds::of_large_m(const GemmPlan& plan) const {
       const double computing = step_seconds(plan, rows, n, k);
       const double w = static_cast<double>(k * n) * b * factor / ddr;
       const double x = static_cast<double>(rows * k) * b;
-      double core = computing + rendezvous;
+      double core = computing + rendezvous + 2 * verbs;  // X2 and W2
       if (tiles.w_buffers == 1) core += start + w;
       if (tiles.x_buffers == 1) core += start + std::max(x * static_cast<double>(std::min(cores, m)) / gsm, x / port);
       const std::int64_t with_y = std::min(moving, how_many);
@@ -170,6 +172,8 @@ GemmBound GemmBounds::of_w_stationary(const GemmPlan& plan) const {
   const double between = static_cast<double>(bytes_of(plan.between_type()));
   const double ddr = m_machine.ddr.bandwidth_gb_s * 1e9, gsm = m_machine.cluster.gsm_bandwidth_gb_s * 1e9;
   const double port = m_machine.cluster.port_bandwidth_gb_s * 1e9, start = m_machine.dma.start_us * 1e-6;
+  const double verbs = static_cast<double>(m_machine.core.dma_issue_cycles + m_machine.core.dma_wait_cycles) /
+                       (m_machine.core.clock_ghz * 1e9);
   const auto cores = static_cast<double>(m_machine.cluster.cores);
   const Parts passes(split.share, tiles.n2), k_blocks(shape.k, tiles.kg), rounds(shape.m, tiles.m2);
 
@@ -185,7 +189,7 @@ GemmBound GemmBounds::of_w_stationary(const GemmPlan& plan) const {
     steps.each([&](std::int64_t part, std::int64_t how_many) {
       const double computing = step_seconds(plan, rows, columns, part);
       const double x = static_cast<double>(rows * part) * b;
-      const double core = computing + (tiles.x_buffers == 1 ? start + std::max(x * cores / gsm, x / port) : 0);
+      const double core = computing + verbs + (tiles.x_buffers == 1 ? start + std::max(x * cores / gsm, x / port) : 0);
       const std::int64_t with_y = std::min(moving, how_many);
       moving -= with_y;
       seconds += static_cast<double>(with_y) * std::max(core, y / static_cast<double>(parts)) +
@@ -222,7 +226,9 @@ GemmBound GemmBounds::of_w_stationary(const GemmPlan& plan) const {
       (x_bytes + w_bytes + y_bytes * (b + (plan.y_stays ? 0 : 2 * between * static_cast<double>(split.k_blocks - 1)))) /
       ddr;
   const double first = static_cast<double>(std::min(tiles.mg, shape.m) * std::min(tiles.kg, shape.k)) * b / ddr;
-  bound.total = std::max({2 * start + first + all_rounds + exposed, bound.ddr, bound.gsm});
+  const double barriers =
+      m_machine.cluster.barrier_us * 1e-6 * static_cast<double>(split.column_passes * split.k_blocks * split.m_blocks);
+  bound.total = std::max({2 * start + first + all_rounds + exposed + barriers, bound.ddr, bound.gsm});
   return bound;
 }
 

@@ -13,9 +13,9 @@
 namespace mtsim::kernels {
 
 /// Seconds. A step takes as long as the slower of its computing and its DDR bytes, rendezvous and what a single buffer
-/// exposes added to the computing; the whole no less than all bytes through DDR or GSM. It knows no queueing, no
-/// programming of transfers and no tails between rounds, so that a run takes longer; where rounds of different width
-/// trade places it can be over by the difference of two rounds.
+/// exposes added to the computing; the whole no less than all bytes through DDR or GSM. It knows no queueing and no
+/// tails between rounds, so that a run takes longer; where rounds of different width trade places it can be over by the
+/// difference of two rounds.
 struct GemmBound {
   double total = 0;      // launch included
   double computing = 0;  // of the core with most rows: microkernels alone
