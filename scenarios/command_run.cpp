@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
@@ -52,16 +54,17 @@ int run(const Options& given, const CommonOptions& common) {
   OperatorRunner runner(apply_sets(scenario, common));
   Watch watch(options, runner.machine().config());
   runner.set_watch(watch);
+  std::optional<Perturbation> perturbation;
+  if (given.samples > 0) {  // first: its processes start before this one elaborates a cluster
+    Progress progress(scenario.name + ", samples", given.samples);
+    perturbation = perturb(scenario, runner.machine(), given.samples, given.seed, [&progress] { progress.step(); });
+  }
   ScenarioResult result;
   {
     Progress progress(scenario.name, static_cast<std::int64_t>(scenario.cells().size()));
     result = run_scenario(scenario, runner, [&progress] { progress.step(); });
   }
-  if (given.samples > 0) {
-    Progress progress(scenario.name + ", samples", given.samples);
-    result.perturbation =
-        perturb(scenario, runner.machine(), given.samples, given.seed, [&progress] { progress.step(); });
-  }
+  result.perturbation = std::move(perturbation);
   emit(common, scenario_json(scenario, result, runner.machine()), scenario_text(scenario, result, runner.machine()));
   watch.finish();  // a trace that cannot be written loses no result
   return result.passed() ? k_exit_done : k_exit_failed;

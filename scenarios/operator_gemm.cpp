@@ -214,11 +214,8 @@ class GemmOperator : public Operator {
 };
 
 const std::vector<DType> k_gemm_dtypes = {DType::f32, DType::f16};
-std::vector<VariantGroup> variants(VariantGroup first, VariantGroup last) {
-  return {std::move(first),
-          {{"automatic", "large_m", "small_m", "w_stationary"}},
-          {{"promoted", "f16_sums", "f32_sums"}},
-          std::move(last)};
+std::vector<VariantGroup> variants(VariantGroup first, VariantGroup dataflows, VariantGroup last) {
+  return {std::move(first), std::move(dataflows), {{"promoted", "f16_sums", "f32_sums"}}, std::move(last)};
 }
 constexpr std::string_view k_gemm_tiles =
     "Block sizes, e.g. mg=720,kg=2048,k2=128,n2=256 and of FP16 k_promote=128 (FP32: the paper's by default); large_m "
@@ -234,7 +231,8 @@ class Gemm final : public GemmOperator {
                             {"n", "Columns of W and Y", {}},
                             {"k", "Columns of X, rows of W", {}}},
              .dtypes = k_gemm_dtypes,
-             .variants = variants({{"best", "paper", "naive"}}, {{"in_out", "out_in"}}),
+             .variants = variants({{"best", "paper", "naive"}}, {{"automatic", "large_m", "small_m", "w_stationary"}},
+                                  {{"in_out", "out_in"}}),
              .tiles = k_gemm_tiles,
              .examples = {"--m 720 --n 256 --k 2048 --dtype f32 --verify",
                           "--m 4096 --n 4096 --k 4096 --set ddr.bandwidth_gb_s=60 --json -",
@@ -280,7 +278,8 @@ class LinearRope final : public GemmOperator {
                                      {"first", "Position of the first row, counted from 1", 1},
                                      {"theta", "Base of inv_freq", 10000}},
                       .dtypes = k_gemm_dtypes,
-                      .variants = variants({{"best", "paper"}}, {{"interleaved", "half"}}),
+                      .variants = variants({{"best", "paper"}}, {{"automatic", "large_m", "small_m"}},
+                                           {{"interleaved", "half"}}),
                       .tiles = k_gemm_tiles,
                       .examples = {"--m 720 --k 4096 --heads 32",
                                    "--m 61 --k 515 --first 4000 --variant half --dtype f16 --verify"}}) {}

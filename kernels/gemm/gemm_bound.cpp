@@ -200,7 +200,7 @@ GemmBound GemmBounds::of_w_stationary(const GemmPlan& plan) const {
     all_rounds += count * seconds;
     return seconds;
   };
-  double exposed = 0;
+  double exposed = 0, first_round = 0;
   passes.each([&](std::int64_t columns, std::int64_t p_count) {
     double longest = 0;
     rounds.each([&](std::int64_t rows, std::int64_t m_count) {
@@ -208,7 +208,9 @@ GemmBound GemmBounds::of_w_stationary(const GemmPlan& plan) const {
         const bool last = k + 1 == k_blocks.count(), moves = !plan.y_stays;
         const double y = (moves && k > 0 ? between : 0) + (last ? b : moves ? between : 0);
         const std::int64_t size = k < k_blocks.full ? tiles.kg : k_blocks.rest;
-        longest = std::max(longest, round(rows, columns, size, y, static_cast<double>(m_count * p_count)));
+        const double seconds = round(rows, columns, size, y, static_cast<double>(m_count * p_count));
+        longest = std::max(longest, seconds);
+        if (first_round == 0) first_round = seconds;
       }
     });
     const double w = static_cast<double>(std::min(tiles.kg, shape.k)) *
@@ -228,7 +230,11 @@ GemmBound GemmBounds::of_w_stationary(const GemmPlan& plan) const {
   const double first = static_cast<double>(std::min(tiles.mg, shape.m) * std::min(tiles.kg, shape.k)) * b / ddr;
   const double barriers =
       m_machine.cluster.barrier_us * 1e-6 * static_cast<double>(split.column_passes * split.k_blocks * split.m_blocks);
-  bound.total = std::max({2 * start + first + all_rounds + exposed + barriers, bound.ddr, bound.gsm});
+  // The first round of all does not end before its W is there.
+  const double first_w = static_cast<double>(std::min(tiles.kg, shape.k)) *
+                         std::min(static_cast<double>(tiles.n2) * cores, static_cast<double>(shape.n)) * b / ddr;
+  const double behind_first = std::max(all_rounds, first_w + all_rounds - first_round);
+  bound.total = std::max({2 * start + first + behind_first + exposed + barriers, bound.ddr, bound.gsm});
   return bound;
 }
 

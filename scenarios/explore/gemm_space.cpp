@@ -112,9 +112,17 @@ GemmSpace::GemmSpace(const GemmQuery& query, const sim::MachineConfig& machine, 
   std::vector<std::int64_t> rows, columns;
   for (std::int64_t m = 1; m <= kernels::k_max_tile_rows; ++m) rows.push_back(m);
   for (std::int64_t v = 1; v <= kernels::k_max_tile_vectors; ++v) columns.push_back(v * vector);
+  const auto require_among = [&](std::string_view name, const std::vector<std::int64_t>& grid) {
+    for (const std::int64_t value : allowed(name, grid)) {
+      if (std::find(grid.begin(), grid.end(), value) != grid.end()) continue;
+      throw UsageError(
+          fmt::format("--only {}={}: no microkernel has that; known: {}", name, value, fmt::join(grid, ", ")));
+    }
+  };
+  require_among("m1", rows);
+  require_among("n1", columns);
   for (const std::int64_t m1 : allowed("m1", rows)) {
     for (const std::int64_t n1 : allowed("n1", columns)) {
-      if (n1 % vector != 0 || m1 > kernels::k_max_tile_rows || n1 / vector > kernels::k_max_tile_vectors) continue;
       const kernels::GemmTile tile{static_cast<int>(m1), static_cast<int>(n1 / vector), query.dtype, true, promotes};
       if (kernels::gemm_tile_fits(tile)) m_microkernels.push_back({m1, n1});
     }

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// mtsim explore: what it ranks, simulates, explains and keeps. And run --perturb.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include "tests/scenarios/command.h"
+
+using Catch::Matchers::Contains;
+using mtsim::test::CommandResult;
+using mtsim::test::Folder;
+using nlohmann::json;
+
+namespace {
+
+const std::string k_small =
+    "explore gemm --m 600 --n 700 --k 900 --dtype f16 --only m1=6:9 --only n1=128:256 --only k2=96:128 ";
+
+json explored(const Folder& folder, const std::string& arguments) {
+  const CommandResult result = folder.mtsim(arguments + " --json out.json");
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  return json::parse(folder.read("out.json"));
+}
+
+}  // namespace
+
+TEST_CASE("no point is faster than its bound, and the bound is near", "[explore]") {
+  const Folder folder;
+  for (const std::string dtype : {"f16", "f32"}) {
+    for (const std::string dataflow : {"large_m", "w_stationary"}) {
+      CAPTURE(dtype, dataflow);
+      // What starts and ends has little share.
+      const std::string shape = dataflow == "large_m" ? "--m 900 --n 1000 --k 1100" : "--m 4096 --n 3072 --k 1024";
+      const json result =
+          explored(folder, "explore gemm " + shape + " --machine mt3000 --top 60 --only m1=5:6:12 --dtype " + dtype +
+                               " --dataflow " + dataflow);
+      CHECK(result.at("bound").at("faster_than_bound") == 0);
+      // W that has one buffer comes in behind rounds that do not hide it all, which the bound does not know.
+      CHECK(result.at("bound").at("median_ratio") < (dataflow == "large_m" ? 1.5 : 1.7));
+      CHECK(result.at("points").size() >= 60);
+      double before = 0;
+      for (const json& point : result.at("points")) {
+        if (point.at("cut")) continue;
+        CHECK(point.at("latency_ms") >= before);
+        before = point.at("latency_ms");
+      }
+    }
+  }
+}
+
+TEST_CASE("every point's command gives its latency and bytes again", "[explore]") {
+  const Folder folder;
+  const json result = explored(folder, k_small + "--top 40 --set ddr.bandwidth_gb_s=60");
+  const json& points = result.at("points");
+  for (const std::size_t index : {std::size_t{0}, points.size() / 2, points.size() - 1}) {
+    std::string command = points[index].at("command");
+    REQUIRE(command.starts_with("mtsim op gemm "));
+    CHECK_THAT(command, Contains("--set ddr.bandwidth_gb_s=60"));
+    const CommandResult again = folder.mtsim(command.substr(6) + " --json -");
+    INFO(command << "\n" << again.err);
+    REQUIRE(again.exit_code == 0);
+    CHECK(again.json().at("latency_ms").get<double>() ==
+          Approx(points[index].at("latency_ms").get<double>()).epsilon(1e-9));
+    CHECK(again.json().at("memory").at("am_bytes") == points[index].at("memory").at("am_bytes"));
+  }
+}
+
+TEST_CASE("what does not fit is counted by equation with the bytes, neighbours have two counters each", "[explore]") {
+  const Folder folder;
+  const json result =
+      explored(folder, k_small + "--top 20 --set core.am_bytes=200000 --set core.sm_bytes=30000 --machine mt3000");
+  std::set<std::string> equations;
+  for (const json& killed : result.at("killed")) {
+    equations.insert(killed.at("equation"));
+    CHECK(killed.at("needed_bytes") > killed.at("available_bytes"));
+    const CommandResult refused = folder.mtsim(
+        "op gemm --m 600 --n 700 --k 900 --dtype f16 --set core.am_bytes=200000 --set "
+        "core.sm_bytes=30000 --variant " +
+        std::string(killed.at("nearest").get<std::string>().find("m2=") == std::string::npos ? "large_m"
+                                                                                             : "w_stationary") +
+        " --tile " + killed.at("nearest").get<std::string>());
+    CHECK(refused.exit_code == 2);
+    CHECK_THAT(refused.err, Contains("eq. " + killed.at("equation").get<std::string>()));
+    CHECK_THAT(refused.err, Contains(std::to_string(killed.at("needed_bytes").get<std::int64_t>()) + " bytes"));
+  }
+  CHECK(equations.contains("(7)"));
+  CHECK(equations.contains("(6)"));
+  int explained = 0;
+  for (const json& neighbour : result.at("neighbours")) {
+    if (neighbour.contains("why_not")) {
+      CHECK_THAT(neighbour.at("why_not").get<std::string>(), Contains("bytes"));
+      continue;
+    }
+    const std::string why = neighbour.at("why");
+    INFO(neighbour.dump());
+    CHECK(why.find(" -> ") != why.rfind(" -> "));
+    ++explained;
+  }
+  CHECK(explained >= 4);
+}
+
+TEST_CASE("an exploration that was killed goes on, computes nothing twice and ends with the same file", "[explore]") {
+  const Folder folder;
+  const std::string command = k_small + "--top 400 --jobs 1 --machine mt3000 ";
+  const json whole = explored(folder, command + "--csv whole.csv");
+  CHECK_FALSE(folder.has("whole.csv.journal"));
+  // Killed at several moments, also in the middle of a line.
+  std::ptrdiff_t done = 0;
+  for (const char* seconds : {"0.2", "0.4", "0.5", "0.6", "0.7"}) {
+    const std::string killed = fmt::format("cd {} && timeout -s KILL {} {} {} --csv part.csv >/dev/null 2>&1",
+                                           folder.path(""), seconds, MTSIM_COMMAND, command);
+    CHECK(std::system(killed.c_str()) != 0);
+    if (!folder.has("part.csv.journal")) continue;
+    const std::string journal = folder.read("part.csv.journal");
+    const std::ptrdiff_t lines = std::count(journal.begin(), journal.end(), '\n') - 1;
+    CHECK(lines >= done);
+    done = lines;
+    folder.write("part.csv.journal", journal + "{\"point\":\"cut sho");
+  }
+  CHECK(done >= 1);
+  const json result = explored(folder, command + "--csv part.csv");
+  CHECK(folder.read("part.csv") == folder.read("whole.csv"));
+  const std::int64_t all = whole.at("computed_points");
+  CHECK(result.at("computed_points").get<std::int64_t>() == all - done);
+  CHECK_FALSE(folder.has("part.csv.journal"));
+}
+
+TEST_CASE("a journal of another exploration is refused and stays", "[explore]") {
+  const Folder folder;
+  folder.write("a.csv.journal", "{\"explore\":\"gemm\",\"format\":0}\n{}\n");
+  const CommandResult result = folder.mtsim(k_small + "--top 5 --csv a.csv --machine mt3000");
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Contains("another exploration"));
+  CHECK(folder.read("a.csv.journal").ends_with("{}\n"));
+}
+
+TEST_CASE("the calibrated machines rank the best points, least regret first", "[explore]") {
+  const Folder folder;
+  const json result = explored(folder, k_small + "--top 20");
+  CHECK(result.at("machines") == json({"mt3000", "mt3000-exposed", "mt3000-rowcost"}));
+  const json& compared = result.at("compared");
+  REQUIRE(compared.size() >= 12);
+  std::vector<double> least(3, 1e9);
+  for (const json& point : compared) {
+    for (std::size_t m = 0; m < 3; ++m) least[m] = std::min(least[m], point.at("latency_ms")[m].get<double>());
+  }
+  double before = 0;
+  for (const json& point : compared) {
+    double regret = 0;
+    for (std::size_t m = 0; m < 3; ++m) {
+      regret = std::max(regret, point.at("latency_ms")[m].get<double>() / least[m] - 1);
+      CHECK((point.at("rank")[m] == 1) == (point.at("latency_ms")[m].get<double>() == least[m]));
+    }
+    CHECK(point.at("regret").get<double>() == Approx(regret).margin(1e-12));
+    CHECK(regret >= before);
+    before = regret;
+  }
+}
+
+TEST_CASE("explore refuses what it cannot look at, with the reason", "[explore]") {
+  const Folder folder;
+  for (const auto& [arguments, message] : std::vector<std::pair<std::string, std::string>>{
+           {"explore gemm --m 60 --n 70", "--k"},
+           {k_small + "--only k3=5", "no such dimension"},
+           {k_small + "--only k2=a", "no whole number"},
+           {k_small + "--only m1=40", "no microkernel has that"},
+           {"explore gemm --m 60 --n 70 --k 80 --only m1=16 --only n1=256", "fits the registers"},
+           {k_small + "--dataflow sideways", "no such dataflow"},
+           {k_small + "--csv none/a.csv", "none"},
+           {"explore gemm --m 60 --n 70 --k 80 --k-promote 64", "FP16"},
+           {"explore gemm --m 60 --n 70 --k 80 --dtype f8", "f8"}}) {
+    const CommandResult result = folder.mtsim(arguments);
+    INFO(arguments);
+    CHECK(result.exit_code == 2);
+    CHECK_THAT(result.err, Contains(message));
+  }
+}
+
+TEST_CASE("bands come from the plausible ranges, the same for a seed", "[perturb]") {
+  const Folder folder;
+  folder.write("one.yaml",
+               "name: one\ntitle: One\nmachine: mt3000\noperator: gemm\ndtype: f32\ngrid:\n  m: 96\n  n: [128, 256]\n  "
+               "k: 256\n");
+  const json a = explored(folder, "run one.yaml --perturb 21 --seed 7"),
+             b = explored(folder, "run one.yaml --perturb 21 --seed 7");
+  const json other = explored(folder, "run one.yaml --perturb 21 --seed 8");
+  CHECK(a.at("cases") == b.at("cases"));
+  CHECK(a.at("cases") != other.at("cases"));
+  for (const json& one : a.at("cases")) {
+    const json& band = one.at("band").at("latency_ms");
+    CHECK(band.at("low") < band.at("median"));
+    CHECK(band.at("median") < band.at("high"));
+    CHECK(band.at("low") < one.at("metrics").at("latency_ms"));
+    CHECK(band.at("high") > one.at("metrics").at("latency_ms"));
+  }
+  const json& drawn = a.at("perturbation").at("drawn");
+  CHECK(drawn.at("cluster.launch_us").at("range") == json({0.0, 60.0}));
+  CHECK(drawn.at("ddr.bandwidth_gb_s").at("provenance") == "fitted");
+  CHECK_FALSE(drawn.contains("core.sm_bytes"));
+  CHECK_FALSE(drawn.contains("dma.broadcast_exposed"));
+}
