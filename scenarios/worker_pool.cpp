@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,13 +16,11 @@
 #include <system_error>
 
 #include "scenarios/error.h"
+#include "scenarios/worker_answer.h"
 
 namespace mtsim::scenarios {
 
 namespace {
-
-// The first byte of an answer.
-constexpr char k_result = 'r', k_usage = 'u', k_failed = 'f';
 
 bool write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -59,19 +56,9 @@ std::optional<std::string> read_message(int fd) {
   return text;
 }
 
-std::string answer_to(const std::function<std::string(const std::string&)>& work, const std::string& request) {
-  try {
-    return k_result + work(request);
-  } catch (const UsageError& error) {
-    return k_usage + std::string(error.what());
-  } catch (const std::exception& error) {
-    return k_failed + std::string(error.what());
-  }
-}
-
 [[noreturn]] void serve(int socket, const std::function<std::string(const std::string&)>& work) {
   while (const auto request = read_message(socket)) {
-    if (!write_message(socket, answer_to(work, *request))) break;
+    if (!write_message(socket, answer_of([&] { return work(*request); }))) break;
   }
   ::_exit(0);  // what the parent has open and would flush is the parent's
 }
@@ -90,9 +77,8 @@ WorkerPool::WorkerPool(std::size_t processes, std::function<std::string(const st
     const pid_t pid = ::fork();
     check(pid >= 0, "fork");
     if (pid == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (::getppid() != parent) ::_exit(0);  // it died before
-      std::signal(SIGINT, SIG_IGN);           // of a terminal's Ctrl-C: the parent's to act on
+      end_with_parent(parent, SIGKILL);
+      std::signal(SIGINT, SIG_IGN);  // of a terminal's Ctrl-C: the parent's to act on
       ::close(ends[0]);
       for (const Process& other : m_processes) ::close(other.socket);
       serve(ends[1], work);
@@ -139,10 +125,7 @@ void WorkerPool::run(const std::vector<std::string>& requests,
       if (!answer) throw ProgramFailed("a worker process died; is the host short of memory?");
       busy[i]->busy = false;
       ++done;
-      const char kind = answer->empty() ? k_failed : answer->front();
-      if (kind == k_usage) throw UsageError(answer->substr(1));
-      if (kind != k_result) throw ProgramFailed(answer->substr(1));
-      on_answer(busy[i]->index, answer->substr(1));
+      on_answer(busy[i]->index, result_of(*answer));
     }
   }
 }

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,36 +13,11 @@
 #include <system_error>
 #include <thread>
 
-#include "isa/diagnostic.h"
-#include "isa/file_use.h"
-#include "kernels/library.h"
-#include "scenarios/error.h"
-#include "sim/config/yaml.h"
+#include "scenarios/worker_answer.h"
 
 namespace mtsim::scenarios {
 
 namespace {
-
-// The first byte of what a child sends.
-constexpr char k_result = 'r', k_usage = 'u', k_failed = 'f';
-
-std::string outcome_of(const std::function<std::string(std::size_t)>& work, std::size_t index) {
-  try {
-    return k_result + work(index);
-  } catch (const UsageError& error) {
-    return k_usage + std::string(error.what());
-  } catch (const sim::ConfigError& error) {
-    return k_usage + std::string(error.what());
-  } catch (const isa::FileClash& error) {
-    return k_usage + std::string(error.what());
-  } catch (const kernels::KernelError& error) {
-    return k_usage + std::string(error.what());
-  } catch (const isa::IsaError& error) {
-    return k_usage + std::string(error.what());
-  } catch (const std::exception& error) {
-    return k_failed + std::string(error.what());
-  }
-}
 
 void write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -67,10 +41,9 @@ Child start(const std::function<std::string(std::size_t)>& work, std::size_t ind
   const pid_t pid = ::fork();
   if (pid < 0) throw std::system_error(errno, std::generic_category(), "fork");
   if (pid == 0) {
-    // However the parent ends, its children do: what they find out has nobody to go to.
-    if (::prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || ::getppid() != parent) ::_exit(1);
+    end_with_parent(parent, SIGTERM);
     ::close(ends[0]);
-    write_all(ends[1], outcome_of(work, index));
+    write_all(ends[1], answer_of([&] { return work(index); }));
     ::_exit(0);  // what the parent has open and would flush is the parent's
   }
   ::close(ends[1]);
@@ -103,17 +76,12 @@ std::vector<std::string> in_workers(std::size_t count, const std::function<std::
       while (::waitpid(running[i].pid, &status, 0) < 0 && errno == EINTR) {
       }
       if (!WIFEXITED(status))
-        sent[running[i].index] = k_failed + fmt::format("a worker process died ({})", strsignal(WTERMSIG(status)));
+        sent[running[i].index] = failed_answer(fmt::format("a worker process died ({})", strsignal(WTERMSIG(status))));
       running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
       if (on_done) on_done();
     }
   }
-  for (std::string& text : sent) {
-    const char kind = text.empty() ? k_failed : text.front();
-    text.erase(0, 1);
-    if (kind == k_usage) throw UsageError(text);
-    if (kind == k_failed) throw ProgramFailed(text);
-  }
+  for (std::string& text : sent) text = result_of(text);
   return sent;
 }
 
