@@ -12,13 +12,14 @@
 
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/gemm_cut.h"
+#include "kernels/round.h"
 #include "sim/cluster.h"
 #include "sim/dsp.h"
 
 namespace mtsim::kernels::gemm {
 
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
+using kernels::ceil_div;
+using kernels::round_up;
 
 /// What the microkernel of an element type takes. W as [n, k]: a vector holds k, so that k is padded to whole vectors.
 struct Format {

@@ -6,13 +6,12 @@
 #include "kernels/library.h"
 #include "kernels/naive/naive.h"
 #include "kernels/naive/scalar_memory.h"
+#include "kernels/round.h"
 
 namespace mtsim::kernels {
 namespace {
 
 constexpr std::int64_t k_tile_rows = 32, k_tile_columns = 64, k_tile_depth = 64;
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 class NaiveGemm {
  public:

@@ -10,13 +10,12 @@
 #include "kernels/library.h"
 #include "kernels/naive/naive.h"
 #include "kernels/naive/scalar_memory.h"
+#include "kernels/round.h"
 
 namespace mtsim::kernels {
 namespace {
 
 constexpr std::int64_t k_tile_elements = 2048;
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::string entry_of(NaiveOp op) {
   constexpr std::array k_entries = {"add", "silu_mul", "softmax", "rmsnorm", "rope_interleaved", "rope_half"};

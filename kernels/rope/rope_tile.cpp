@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "kernels/library.h"
+#include "kernels/round.h"
 
 namespace mtsim::kernels {
 namespace {
@@ -20,8 +21,6 @@ constexpr std::int64_t k_block_chunks = 4;
 std::int64_t chunk_pairs(RopePairs pairs, DType dtype) {
   return pairs == RopePairs::half && dtype == DType::f16 ? 64 : 32;
 }
-
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b * b; }
 
 /// The FP32 of a position in both words of a scalar.
 std::uint64_t position_argument(std::int64_t position) {

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "kernels/library.h"
+#include "kernels/round.h"
 #include "kernels/tile_text.h"
 
 namespace mtsim::kernels {
@@ -28,9 +29,6 @@ constexpr std::int64_t k_buffers = 2, k_in_place_buffers = 3;
 // Of the widest operand in a tile: long enough that the fixed costs of transfer and call do not show at a core's share
 // of the DDR, short enough that the first tile comes soon.
 constexpr std::int64_t k_tile_bytes = 16 * 1024;
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
 /// "48" or, below 1, "0.13": two digits, not more than it is.
 std::string percent_below(std::int64_t part, std::int64_t whole) {

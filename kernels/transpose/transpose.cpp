@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "kernels/library.h"
+#include "kernels/round.h"
 #include "kernels/tile_text.h"
 
 namespace mtsim::kernels {
@@ -19,9 +20,6 @@ namespace {
 // Rows of a transfer of 512 B each way, FP16 256 B.
 constexpr std::int64_t k_largest_tile = 128;
 constexpr std::int64_t k_buffers = 2;
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
 std::int64_t tiles_of(const TransposeShape& shape, const TransposeTiles& tiles) {
   return ceil_div(shape.rows, tiles.rows) * ceil_div(shape.columns, tiles.columns);

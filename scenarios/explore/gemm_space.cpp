@@ -11,21 +11,21 @@
 #include "isa/diagnostic.h"
 #include "kernels/gemm/gemm_bound.h"
 #include "kernels/gemm/gemm_tile.h"
+#include "kernels/round.h"
 #include "scenarios/error.h"
 
 namespace mtsim::scenarios {
 
 namespace {
 
+using kernels::ceil_div;
 using kernels::GemmLimit;
 using kernels::GemmPlan;
 using kernels::GemmTiles;
+using kernels::round_up;
 
 // Multiples are tried one by one up to here, then in steps that grow with them.
 constexpr std::int64_t k_fine = 4;
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
 /// 1, 2, 3, 4, 6, 8, 12, 16, 24, ...
 std::vector<std::int64_t> multiples_up_to(std::int64_t most) {
