@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <set>
 
 #include "isa/assembler.h"
 #include "isa/printer.h"

@@ -29,7 +29,10 @@ struct Parts {
 
 }  // namespace
 
-GemmBounds::GemmBounds(const sim::MachineConfig& machine) : m_machine(machine) {
+GemmBounds::GemmBounds(const sim::MachineConfig& machine)
+    : m_machine(machine),
+      m_transfer_s(static_cast<double>(machine.core.dma_issue_cycles + machine.core.dma_wait_cycles) /
+                   (machine.core.clock_ghz * 1e9)) {
   for (const auto& [index, mnemonic] : {std::pair(0, isa::Mnemonic::VFMULAS32), {1, isa::Mnemonic::VFMULAH16}})
     m_multipliers[index] = std::popcount(machine.pipeline.units_of(isa::row(mnemonic)));
 }
@@ -83,8 +86,6 @@ GemmBound GemmBounds::of_large_m(const GemmPlan& plan) const {
   const double ddr = m_machine.ddr.bandwidth_gb_s * 1e9, gsm = m_machine.cluster.gsm_bandwidth_gb_s * 1e9;
   const double port = m_machine.cluster.port_bandwidth_gb_s * 1e9, start = m_machine.dma.start_us * 1e-6;
   const double rendezvous = m_machine.dma.broadcast_rendezvous_us * 1e-6, factor = m_machine.dma.broadcast_factor;
-  const double verbs = static_cast<double>(m_machine.core.dma_issue_cycles + m_machine.core.dma_wait_cycles) /
-                       (m_machine.core.clock_ghz * 1e9);  // to issue a transfer and wait for it
   const std::int64_t cores = m_machine.cluster.cores;
   const Parts m_blocks(shape.m, tiles.mg), k_blocks(shape.k, tiles.kg), rounds(shape.n, tiles.n2);
 
@@ -109,7 +110,7 @@ GemmBound GemmBounds::of_large_m(const GemmPlan& plan) const {
       const double computing = step_seconds(plan, rows, n, k);
       const double w = static_cast<double>(k * n) * b * factor / ddr;
       const double x = static_cast<double>(rows * k) * b;
-      double core = computing + rendezvous + 2 * verbs;  // X2 and W2
+      double core = computing + rendezvous + 2 * m_transfer_s;  // X2 and W2
       if (tiles.w_buffers == 1) core += start + w;
       if (tiles.x_buffers == 1) core += start + std::max(x * static_cast<double>(std::min(cores, m)) / gsm, x / port);
       const std::int64_t with_y = std::min(moving, how_many);
@@ -172,8 +173,6 @@ GemmBound GemmBounds::of_w_stationary(const GemmPlan& plan) const {
   const double between = static_cast<double>(bytes_of(plan.between_type()));
   const double ddr = m_machine.ddr.bandwidth_gb_s * 1e9, gsm = m_machine.cluster.gsm_bandwidth_gb_s * 1e9;
   const double port = m_machine.cluster.port_bandwidth_gb_s * 1e9, start = m_machine.dma.start_us * 1e-6;
-  const double verbs = static_cast<double>(m_machine.core.dma_issue_cycles + m_machine.core.dma_wait_cycles) /
-                       (m_machine.core.clock_ghz * 1e9);
   const auto cores = static_cast<double>(m_machine.cluster.cores);
   const Parts passes(split.share, tiles.n2), k_blocks(shape.k, tiles.kg), rounds(shape.m, tiles.m2);
 
@@ -189,7 +188,8 @@ GemmBound GemmBounds::of_w_stationary(const GemmPlan& plan) const {
     steps.each([&](std::int64_t part, std::int64_t how_many) {
       const double computing = step_seconds(plan, rows, columns, part);
       const double x = static_cast<double>(rows * part) * b;
-      const double core = computing + verbs + (tiles.x_buffers == 1 ? start + std::max(x * cores / gsm, x / port) : 0);
+      const double core =
+          computing + m_transfer_s + (tiles.x_buffers == 1 ? start + std::max(x * cores / gsm, x / port) : 0);
       const std::int64_t with_y = std::min(moving, how_many);
       moving -= with_y;
       seconds += static_cast<double>(with_y) * std::max(core, y / static_cast<double>(parts)) +

@@ -39,6 +39,7 @@ class GemmBounds {
   GemmBound of_w_stationary(const GemmPlan& plan) const;
 
   const sim::MachineConfig& m_machine;
+  const double m_transfer_s;           // of a core: to issue a transfer and to wait for it
   std::array<int, 2> m_multipliers{};  // of FP32, FP16
   using TileKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, DType>;
   mutable std::map<TileKey, double> m_tiles;  // by rows, columns, k, K2

@@ -123,7 +123,8 @@ class Explorer {
 
   Ranking rank(std::size_t machine, std::size_t top) {
     std::vector<std::string> requests;
-    for (std::size_t piece = 0; piece < space(machine).pieces(); ++piece)
+    const std::size_t pieces = space(machine).pieces();
+    for (std::size_t piece = 0; piece < pieces; ++piece)
       requests.push_back(Json{{"machine", machine}, {"piece", piece}, {"top", top}}.dump());
     Progress progress(fmt::format("bounds on {}", m_request.machines[machine].config().name),
                       static_cast<std::int64_t>(requests.size()));

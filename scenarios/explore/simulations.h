@@ -52,7 +52,7 @@ class Journal {
 
 class Simulations {
  public:
-  /// `rank`: what the pool answers to requests that are no point; the processes start here.
+  /// `other_work`: what the pool answers to requests that are no point. The processes start here.
   Simulations(Subject subject, std::vector<sim::Machine> machines, std::size_t processes,
               std::function<std::string(const std::string&)> other_work);
 
