@@ -42,6 +42,13 @@ struct LinearCode {
   }
 };
 
+/// SSUB 1, n, n or SADD -1, n, n: how a loop counts down. That its result is n is for the caller to see.
+inline bool counts_down(const Instruction& instruction, Register counter) {
+  const bool adds = instruction.row->id == Mnemonic::SADD;
+  if ((!adds && instruction.row->id != Mnemonic::SSUB) || instruction.predicate) return false;
+  return instruction.operands[0] == Operand(Immediate{adds ? -1 : 1}) && instruction.operands[1] == Operand(counter);
+}
+
 /// Replaces registers: those read through `read`, those written through `write`. A post-modified address is read.
 /// Pairs are replaced by their even register.
 template <typename Read, typename Write>

@@ -34,19 +34,16 @@ std::optional<CountedLoop> find_counted_loop(const LinearBlock& block, std::stri
     const Instruction& instruction = block.body[i];
     for (const Write& write : writes(instruction, Pipeline{})) {
       if (write.reg != loop.counter) continue;
-      const auto* one = std::get_if<Immediate>(&instruction.operands[0]);
-      const bool counts = instruction.row->id == Mnemonic::SSUB && !instruction.predicate && one != nullptr &&
-                          one->value == 1 && instruction.operands[1] == Operand(loop.counter);
-      if (!counts || loop.decrement >= 0) {
-        why = fmt::format("its counter is written by other than one SSUB 1, n, n: {} (line {})",
-                          instruction.row->mnemonic, instruction.place.line);
+      if (!counts_down(instruction, loop.counter) || loop.decrement >= 0) {
+        why = fmt::format("its counter is written by other than one SSUB 1, n, n or SADD -1, n, n: {}",
+                          spelled(instruction));
         return std::nullopt;
       }
       loop.decrement = static_cast<int>(i);
     }
   }
   if (loop.decrement < 0) {
-    why = "nothing in it decrements its counter: SSUB 1, n, n";
+    why = "nothing in it decrements its counter: SSUB 1, n, n or SADD -1, n, n";
     return std::nullopt;
   }
   return loop;

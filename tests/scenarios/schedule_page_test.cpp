@@ -261,7 +261,8 @@ TEST_CASE("two schedules stand side by side, hand against hand and hand against 
 
 TEST_CASE("a loop the scheduler cannot take over is shown as it is, with the reason", "[page]") {
   const Folder folder;
-  const json both = page_of(folder, "--reschedule " + k_axpy)["schedules"];
+  folder.write("by_two.s", replaced(folder.read(k_axpy), "SADD.M1 -1,", "SADD.M1 -2,"));
+  const json both = page_of(folder, "--reschedule by_two.s")["schedules"];
   CHECK(both[1]["loops"] == both[0]["loops"]);
   CHECK_THAT(both[1]["remarks"].at(0).get<std::string>(), Catch::Contains("how often the loop runs is not known"));
 }
