@@ -20,8 +20,8 @@ std::string cycles_text(int cycles) { return fmt::format("{} cycle{}", cycles, c
 
 class Checker {
  public:
-  Checker(const Program& program, const Pipeline& machine, const std::vector<int>& entries)
-      : m_entries(entries), m_checked(program, machine, entries) {}
+  Checker(const Program& program, const Pipeline& machine, const std::vector<int>& entries, bool all_entries)
+      : m_entries(entries), m_all_entries(all_entries), m_checked(program, machine, entries) {}
 
   std::vector<Diagnostic> run() {
     absent_units();
@@ -32,7 +32,7 @@ class Checker {
       double_branches(p);
     }
     unused_results();
-    check_exits(m_checked, m_entries, m_findings);
+    check_exits(m_checked, m_entries, m_all_entries, m_findings);
     if (m_checked.stopped()) {
       m_findings.add(Severity::warning, "analysis-stopped", m_checked.packet(0).instructions[0].place,
                      fmt::format("analysis stopped after {} steps: part of the program is not checked",
@@ -277,6 +277,7 @@ class Checker {
   }
 
   const std::vector<int>& m_entries;
+  bool m_all_entries;
   CheckedProgram m_checked;
   Findings m_findings;
   std::map<int, std::vector<ReadInFlight>> m_in_flight;  // by reading packet
@@ -286,7 +287,7 @@ class Checker {
 
 std::vector<Diagnostic> check(const Program& program, const Pipeline& machine, const std::string& entry) {
   const std::vector<int> entries = entry.empty() ? default_entries(program) : std::vector<int>{program.entry(entry)};
-  return Checker(program, machine, entries).run();
+  return Checker(program, machine, entries, entry.empty()).run();
 }
 
 }  // namespace mtsim::isa

@@ -188,6 +188,30 @@ TEST_CASE("a read of a register whose result is in flight is a note, one a packe
                                    Contains("VLDDW (line 1) lands 4 cycles later") && Contains("2 such registers"));
 }
 
+TEST_CASE("packets that nothing reaches are a warning at the first of them", "[isa][checker]") {
+  // A store one packet behind the delay slots of the return: it never issues.
+  const auto found =
+      findings("  VMOVI 0, VR3\n" + k_return + "  VSTW VR3, *AR1\n  SNOP 1\n  VSTW VR3, *+AR1[16]\n", "unreachable");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].severity == Severity::warning);
+  CHECK(found[0].place.line == 4);
+  CHECK(found[0].message ==
+        "VSTW (line 4) to line 6 is never reached: SBR (line 2) has left before it, and no branch leads here");
+  CHECK_THAT(found[0].suggestion, Contains("its 6 delay slots"));
+  CHECK(findings("  SBR R63\n  SNOP 5\n  VSTW VR3, *AR1\n", "unreachable").empty());
+  // Code that only unreached code branches to.
+  CHECK(findings(k_return + "  SBR dead\n  SNOP 6\ndead: VSTW VR3, *AR1\n" + k_return, "unreachable").size() == 1);
+  // A label that nothing branches to is an entry, whichever entry is looked at.
+  CHECK(findings("a: SNOP 1\n" + k_return + "b: VSTW VR3, *AR1\n" + k_return, "unreachable").empty());
+  CHECK(findings("a: SNOP 1\n" + k_return + "b: VSTW VR3, *AR1\n" + k_return, "unreachable", nullptr, "a").empty());
+  // Padding has no effect.
+  CHECK(findings(k_return + "  SNOP 1\n", "unreachable").empty());
+  // Both predicates leave; with one of them alone the store is reached.
+  const std::string store = "  SNOP 6\n  VSTW VR3, *AR1\n" + k_return;
+  CHECK(findings("loop: SSUB.M1 1, R0, R0\n  [R0] SBR loop\n  [!R0] SBR R63\n" + store, "unreachable").size() == 1);
+  CHECK(findings("loop: SSUB.M1 1, R0, R0\n  [R0] SBR loop\n" + store, "unreachable").empty());
+}
+
 TEST_CASE("only what can be reached from the entry is checked", "[isa][checker]") {
   const std::string text = "good: SNOP 1\n" + k_return + "bad: SADD.M1 1, R1, R2 | SADD.M2 2, R1, R2\n" + k_return;
   CHECK(findings(text, "waw-same-cycle").size() == 1);
