@@ -106,7 +106,7 @@ std::string write_page(const Options& options, const isa::Program& program, cons
   Page page;
   page.title = program.name;
   page.command = "mtsim schedule " + options.file + " --html " + options.html;
-  page.part = options.part;
+  if (!options.part.empty()) page.part = isa::named_part(program, pipeline, options.part);
   Json schedules = Json::array(), run;
   schedules.push_back(schedule_json({role_of(program), program, false, reports_of(program, rescheduled), {}}, machine));
   if (options.reschedule) {
@@ -193,7 +193,8 @@ Command add_schedule(CLI::App& app, CommonOptions& common) {
   auto options = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand("schedule", "Show a schedule: a row a cycle, a column a unit, results in flight");
   sub->add_option("FILE", options->file, "Assembly file")->required();
-  sub->add_option("PART", options->part, "Label of a loop, or a region; the whole program if absent");
+  sub->add_option("PART", options->part,
+                  "Label of a loop, or a region; the whole program if absent; of a pipelined .linear loop its kernel");
   add_program_options(*sub, options->program);
   sub->add_flag("--reschedule", options->reschedule,
                 "Schedule the inner loops of hand packets anew and say whether they can be shorter");

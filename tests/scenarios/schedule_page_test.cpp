@@ -266,6 +266,17 @@ TEST_CASE("a loop the scheduler cannot take over is shown as it is, with the rea
   CHECK_THAT(both[1]["remarks"].at(0).get<std::string>(), Catch::Contains("how often the loop runs is not known"));
 }
 
+TEST_CASE("a page opens at the kernel when it is asked for the label of a .linear loop", "[page]") {
+  const Folder folder;
+  folder.write("k.s",
+               ".linear\n.independent\n.reg AR, p, q\n.reg VR, a, b\n.reg R, n\nSMVAGA R10, p\nSMVAGA R12, q\n"
+               "SMOVI24 9, n\nloop: VLDW *p++[16], a\nVFMULAS32 a, a, a, b\nVSTW b, *q++[16]\nSSUB 1, n, n\n"
+               "[n] SBR loop\nSBR R63\n.endlinear\n");
+  const json page = page_of(folder, "k.s loop");
+  CHECK(page["part"] == "loop.kernel");
+  CHECK(page["schedules"][0]["labels"].contains("loop.kernel"));
+}
+
 TEST_CASE("the JSON of schedule is the same with a page", "[page]") {
   const Folder folder;
   const std::string plain = folder.mtsim("schedule " + k_axpy + " --json -").out;
