@@ -241,6 +241,10 @@ TEST_CASE("two schedules stand side by side, hand against hand and hand against 
   REQUIRE(hands.size() == 2);
   CHECK(hands[0]["name"] == "axpy");
   CHECK(hands[1]["name"] == "k");
+  folder.write("one.s", "SBR R63\nSNOP 6\n");
+  CHECK(
+      folder.mtsim("schedule k.s --html f.html --compare one.s").out ==
+      "f.html: 7 packets, 0 loops, 0 hazards; beside it one.s: 2 packets, 0 loops, 0 hazards; open it in a browser\n");
 
   const std::string naive = source("kernels/naive/gemm_naive.s");
   const CommandResult doctor = folder.mtsim("schedule --reschedule " + naive + " --html f.html");
