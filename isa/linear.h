@@ -21,7 +21,8 @@ struct LinearBlock {
   std::vector<std::string> labels;  // of its first instruction
   std::vector<Instruction> body;    // without the branch
   std::optional<Instruction> branch;
-  int trip_minimum = 1;                     // .trip of a loop: it runs at least so often
+  int trip_minimum = 1;  // .trip of a loop: it runs at least so often
+  Place trip_place;
   std::vector<std::size_t> regions_closed;  // indices into Program::regions, in front of the block
   std::vector<std::size_t> regions_opened;
 

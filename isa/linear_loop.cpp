@@ -94,6 +94,7 @@ PreparedLoop prepare_loop(const LoopRequest& request) {
   report.label = request.loop.label;
   report.place = block.body.front().place;
   report.trip_minimum = block.trip_minimum;
+  report.trip_place = block.trip_place;
   prepared.written.graph = find_dependences(body, request.pipeline, {true, request.independent, 2});
   prepared.written.body = std::move(body);
   describe_bounds({prepared.written.body, prepared.written.graph, request.pipeline, request.allow_assumed},
@@ -126,6 +127,7 @@ LoopCode pipeline_loop(const LoopRequest& request, const PreparedLoop& prepared)
   report.pipelined = true;
   report.stages = schedule->stages;
   report.guarded = schedule->stages > block.trip_minimum;
+  report.counter_end = std::min(0, counter_lag(*schedule, request.pipeline.of(row(Mnemonic::SSUB), prepared.control)));
   if (!report.guarded) simple.clear();
   code.segments = loop_code({*schedule, prepared.scheduled.body, request.loop.label, block.branch->place,
                              request.loop.counter, 0, prepared.control, std::move(simple)},

@@ -58,6 +58,8 @@ struct LoopReport {
   int epilogue_cycles = 0;  // until every result has landed
   int simple_cycles = 0;    // of an iteration that is not pipelined
   int trip_minimum = 1;     // as .trip says
+  Place trip_place;         // of .trip; without line where there is none
+  int counter_end = 0;      // the kernel's counter when the loop is left; only one that never ends has less
   bool guarded = false;     // fewer iterations than stages go to a second loop, behind a test at run time
   std::array<int, k_register_files> registers{};  // live at once in the kernel, without those named by the text
 
