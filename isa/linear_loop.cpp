@@ -97,8 +97,9 @@ PreparedLoop prepare_loop(const LoopRequest& request) {
   report.trip_place = block.trip_place;
   prepared.written.graph = find_dependences(body, request.pipeline, {true, request.independent, 2});
   prepared.written.body = std::move(body);
+  const auto independent = [&] { return find_dependences(prepared.written.body, request.pipeline, {true, true, 2}); };
   describe_bounds({prepared.written.body, prepared.written.graph, request.pipeline, request.allow_assumed},
-                  request.name, report);
+                  request.independent ? IndependentGraph{} : independent, request.name, report);
   CopiedLoop copied = with_copies(
       prepared.written, {request.pipeline, request.allow_assumed, request.fresh, request.name, request.loop.label});
   prepared.scheduled = std::move(copied.loop);
