@@ -28,6 +28,14 @@ void add_machine_options(CLI::App& app, CommonOptions& common) {
   add_set_option(app, common, "Change one number of the machine, e.g. ddr.bandwidth_gb_s=60 (repeatable)");
 }
 
+std::string shell_quoted(const std::string& word) {
+  constexpr const char* k_plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=,:@%+-";
+  if (!word.empty() && word.find_first_not_of(k_plain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
 CLI::Validator whole_number(std::int64_t low) {
   return CLI::Validator(
       [low](const std::string& text) -> std::string {

@@ -53,6 +53,8 @@ void add_set_option(CLI::App& app, CommonOptions& common, const std::string& hel
 
 /// A whole decimal number from `low` on, strictly: no 010, no 0x10.
 CLI::Validator whole_number(std::int64_t low);
+/// A word of a shell line, in quotes where it needs them.
+std::string shell_quoted(const std::string& word);
 
 /// UsageError when the machine names a DDR model there is not.
 void require_memory_model(const sim::Machine& machine);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <memory>
@@ -38,14 +39,17 @@ struct Options {
 Restrictions parse_only(const std::vector<std::string>& texts) {
   Restrictions only;
   for (const std::string& text : texts) {
-    const auto [name, values] = split_set(text);
+    const std::size_t equals = text.find('=');
+    const std::string name = text.substr(0, equals);
+    const std::string values = equals == std::string::npos ? "" : text.substr(equals + 1);
+    const bool has_automatic = name == "y_buffers" || name == "y_tiles";  // 0
     for (std::size_t at = 0; at <= values.size();) {
       const std::size_t end = std::min(values.find(':', at), values.size());
       std::int64_t value = 0;
       const auto [stop, error] = std::from_chars(values.data() + at, values.data() + end, value);
-      if (error != std::errc{} || stop != values.data() + end || value < 0 || value > INT32_MAX) {
-        throw UsageError(fmt::format("--only {}: '{}' is no whole number; write --only {}=128:256", text,
-                                     values.substr(at, end - at), name));
+      if (error != std::errc{} || stop != values.data() + end || value < (has_automatic ? 0 : 1) || value > INT32_MAX) {
+        throw UsageError(fmt::format("--only {}: '{}' is no number from {} to 2^31-1; write --only {}=128:256", text,
+                                     values.substr(at, end - at), has_automatic ? 0 : 1, name));
       }
       only[name].push_back(value);
       at = end + 1;
@@ -64,16 +68,27 @@ int run(const Options& options, const CommonOptions& common) {
   request.query.sums = options.sums == "f16"   ? kernels::GemmSums::f16
                        : options.sums == "f32" ? kernels::GemmSums::f32
                                                : kernels::GemmSums::promoted;
+  if (request.query.sums == kernels::GemmSums::f16 && options.k_promote > 0)
+    throw UsageError("explore gemm: --k-promote is of sums that are promoted; --sums f16 has none");
   if (is_f16 && request.query.sums != kernels::GemmSums::f16) {
     const auto fallback = kernels::GemmTiles::of(DType::f16, {.sums = request.query.sums}).k_promote;
     request.query.k_promote = options.k_promote > 0 ? options.k_promote : fallback;
   }
   request.only = parse_only(options.only);
-  if (!options.dataflows.empty()) request.query.dataflows = split_list(options.dataflows, "--dataflow");
+  for (const auto& [name, value] : {std::pair("m", options.m), {"n", options.n}, {"k", options.k}}) {
+    if (value > INT32_MAX) throw UsageError(fmt::format("--{} {}: too large; at most 2^31-1", name, value));
+  }
+  if (!options.dataflows.empty()) {
+    request.query.dataflows.clear();
+    for (const std::string& dataflow : split_list(options.dataflows, "--dataflow")) {
+      auto& asked = request.query.dataflows;
+      if (std::find(asked.begin(), asked.end(), dataflow) == asked.end()) asked.push_back(dataflow);
+    }
+  }
   request.top = static_cast<std::size_t>(options.top);
   request.processes = options.jobs > 0 ? static_cast<std::size_t>(options.jobs) : usable_cores(Ranks::on_this_host());
-  if (!common.machine.empty()) request.machine_arguments += " --machine " + common.machine;
-  for (const std::string& set : common.sets) request.machine_arguments += " --set " + set;
+  if (!common.machine.empty()) request.machine_arguments += " --machine " + shell_quoted(common.machine);
+  for (const std::string& set : common.sets) request.machine_arguments += " --set " + shell_quoted(set);
   if (common.machine.empty()) {
     for (const std::string& name : k_calibrated) {
       request.machines.push_back(sim::Machine::load(name, common.sets));
@@ -86,6 +101,7 @@ int run(const Options& options, const CommonOptions& common) {
     sim::require_writable(options.csv, k_csv_writer);
     request.journal = options.csv + ".journal";
   }
+  if (!options.dram_trace.empty()) sim::require_writable(options.dram_trace, "--dram-trace");
   const std::optional<Exploration> explored = explore(request);
   if (!explored) return k_exit_done;
   const Exploration& exploration = *explored;
@@ -131,7 +147,8 @@ Command add_explore(CLI::App& app, CommonOptions& common) {
   gemm->add_option("--k-promote", options->k_promote, "FP16: products summed in FP16 (default as mtsim op gemm)")
       ->check(whole_number(1));
   gemm->add_option("--only", options->only,
-                   fmt::format("Values of a dimension, instead of its whole grid: k2=128:256 (repeatable); of {}",
+                   fmt::format("Values of a dimension, instead of its whole grid: k2=128:256 (repeatable); of {}; "
+                               "m2 are rows of a core, mg those of a block of X",
                                fmt::join(k_gemm_dimensions, ", ")))
       ->type_name("KEY=V[:V...]");
   gemm->add_option("--dataflow", options->dataflows,

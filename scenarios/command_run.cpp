@@ -84,11 +84,13 @@ Command add_run(CLI::App& app, CommonOptions& common) {
   add_set_option(
       *sub, common,
       "Change a number of the machine, or a key of the scenario: its axes, depth, variant, tile (repeatable)");
-  sub->add_option("--perturb", options->samples,
-                  "Run it on this many machines drawn from the plausible ranges of all uncertain numbers at once; each "
-                  "result gets the band that holds nine tenths of them")
-      ->check(whole_number(2));
-  sub->add_option("--seed", options->seed, "Of --perturb (default 1)")->check(whole_number(0));
+  CLI::Option* perturb =
+      sub->add_option(
+             "--perturb", options->samples,
+             "Run it on this many machines drawn from the plausible ranges of all uncertain numbers at once; each "
+             "result gets the band that holds nine tenths of them")
+          ->check(whole_number(2));
+  sub->add_option("--seed", options->seed, "Of --perturb (default 1)")->check(whole_number(0))->needs(perturb);
   sub->footer(R"(
 Exit status 1 when a cell faults or has DMA findings; a large error against the paper is a result, not a failure.
   mtsim run scenarios/paper/table_viii.yaml

@@ -30,7 +30,8 @@ std::vector<sim::MachineNumber> uncertain_numbers(const sim::Machine& machine) {
   std::vector<sim::MachineNumber> numbers;
   for (const sim::MachineNumber& n : machine.numbers()) {
     const bool is_size = n.unit == "B" || n.unit == "cores" || n.unit == "count" || n.unit == "flag";
-    if (!is_size && n.range_low < n.range_high) numbers.push_back(n);
+    const bool is_what_if = n.overridden && n.provenance == sim::Provenance::assumed;
+    if (!is_size && !is_what_if && n.range_low < n.range_high) numbers.push_back(n);
   }
   return numbers;
 }

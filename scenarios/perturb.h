@@ -26,7 +26,8 @@ struct Perturbation {
   std::vector<std::map<std::string, Band>> bands;  // of each cell, by metric
 };
 
-/// Numbers that are drawn: those with a range that decide how long things take. Sizes and flags are other machines.
+/// Numbers that are drawn: those with a range that decide how long things take. Sizes and flags are other machines, and
+/// what --set or a file asks for is no longer uncertain.
 std::vector<sim::MachineNumber> uncertain_numbers(const sim::Machine& machine);
 
 /// Sample `index` of `seed`, the same on every host.

@@ -73,13 +73,12 @@ double GemmBounds::step_seconds(const GemmPlan& plan, std::int64_t rows, std::in
   return cycles / (m_machine.core.clock_ghz * 1e9);
 }
 
-GemmBound GemmBounds::of(const GemmPlan& plan) const {
-  GemmBound bound = plan.dataflow == GemmDataflow::w_stationary ? of_w_stationary(plan) : of_large_m(plan);
-  bound.total += m_machine.cluster.launch_us * 1e-6;
-  return bound;
+double GemmBounds::of(const GemmPlan& plan) const {
+  return m_machine.cluster.launch_us * 1e-6 +
+         (plan.dataflow == GemmDataflow::w_stationary ? of_w_stationary(plan) : of_large_m(plan));
 }
 
-GemmBound GemmBounds::of_large_m(const GemmPlan& plan) const {
+double GemmBounds::of_large_m(const GemmPlan& plan) const {
   const GemmShape& shape = plan.shape;
   const GemmTiles& tiles = plan.tiles;
   const double b = static_cast<double>(bytes_of(plan.dtype));
@@ -89,7 +88,8 @@ GemmBound GemmBounds::of_large_m(const GemmPlan& plan) const {
   const std::int64_t cores = m_machine.cluster.cores;
   const Parts m_blocks(shape.m, tiles.mg), k_blocks(shape.k, tiles.kg), rounds(shape.n, tiles.n2);
 
-  GemmBound bound;
+  const double row = m_machine.ddr.row_cost_ns * 1e-9;
+  double ddr_s = 0, gsm_s = 0;  // all bytes at full bandwidth
   double steps_total = 0;
   /// One k-step of a round: everything but what Y2 adds to its DDR time.
   struct Step {
@@ -97,18 +97,20 @@ GemmBound GemmBounds::of_large_m(const GemmPlan& plan) const {
     double core, ddr;
   };
   const auto round = [&](std::int64_t m, std::int64_t n,
-                         const std::array<std::pair<std::int64_t, std::int64_t>, 2>& steps, double y_bytes,
+                         const std::array<std::pair<std::int64_t, std::int64_t>, 2>& steps, double y_bytes, int y_moves,
                          double count) {
     const std::int64_t rows = ceil_div(m, cores);
     const std::int64_t all = steps[0].second + steps[1].second;
     const std::int64_t parts = tiles.y_tiles > 0 ? std::min(tiles.y_tiles, all) : all;
-    std::int64_t moving = parts;  // steps that move Y2, the first ones
-    const double y_seconds = y_bytes / static_cast<double>(parts) / ddr;
+    std::int64_t moving = parts;                 // steps that move Y2, the first ones
+    const double row_s = n < shape.n ? row : 0;  // whole rows follow each other
+    const double y_all = y_bytes / ddr + static_cast<double>(y_moves * m) * row_s;
+    const double y_seconds = y_all / static_cast<double>(parts);
     double seconds = 0;
     for (const auto& [k, how_many] : steps) {
       if (how_many == 0) continue;
       const double computing = step_seconds(plan, rows, n, k);
-      const double w = static_cast<double>(k * n) * b * factor / ddr;
+      const double w = factor * (static_cast<double>(k * n) * b / ddr + static_cast<double>(k) * row_s);
       const double x = static_cast<double>(rows * k) * b;
       double core = computing + rendezvous + 2 * m_transfer_s;  // X2 and W2
       if (tiles.w_buffers == 1) core += start + w;
@@ -118,12 +120,10 @@ GemmBound GemmBounds::of_large_m(const GemmPlan& plan) const {
       seconds += static_cast<double>(with_y) * std::max(core, w + y_seconds) +
                  static_cast<double>(how_many - with_y) * std::max(core, w);
       const double all_of_them = count * static_cast<double>(how_many);
-      bound.computing += all_of_them * computing;
-      bound.rendezvous += all_of_them * rendezvous;
-      bound.ddr += all_of_them * w;
-      bound.gsm += all_of_them * static_cast<double>(m * k) * b / gsm;
+      ddr_s += all_of_them * w;
+      gsm_s += all_of_them * static_cast<double>(m * k) * b / gsm;
     }
-    bound.ddr += count * y_bytes / ddr;
+    ddr_s += count * y_all;
     steps_total += count * seconds;
   };
   const auto steps_of = [&](std::int64_t k) {
@@ -139,33 +139,31 @@ GemmBound GemmBounds::of_large_m(const GemmPlan& plan) const {
       const std::int64_t all = k_blocks.count();
       const auto& last = k_blocks.rest > 0 ? rest_block : whole_block;
       if (all == 1 || plan.y_stays) {  // Y2 leaves once
-        if (all > 1) round(m, n, whole_block, 0, times * static_cast<double>(all - 1));
-        round(m, n, last, y * b, times);
+        if (all > 1) round(m, n, whole_block, 0, 0, times * static_cast<double>(all - 1));
+        round(m, n, last, y * b, 1, times);
         return;
       }
-      round(m, n, whole_block, y * y_element, times);
-      if (all > 2) round(m, n, whole_block, 2 * y * y_element, times * static_cast<double>(all - 2));
-      round(m, n, last, y * (y_element + b), times);
+      round(m, n, whole_block, y * y_element, 1, times);
+      if (all > 2) round(m, n, whole_block, 2 * y * y_element, 2, times * static_cast<double>(all - 2));
+      round(m, n, last, y * (y_element + b), 2, times);
     });
   });
   // The last round's Y2 leaves when all steps are over, strip by strip.
   const std::int64_t first_m = std::min(shape.m, tiles.mg), first_n = std::min(shape.n, tiles.n2);
-  steps_total -= static_cast<double>(first_m * first_n) * b / ddr;
+  steps_total -= static_cast<double>(first_m * first_n) * b / ddr + static_cast<double>(first_m) * row;
   // Before the first step its X2 goes DDR -> GSM -> SM and its W2 to AM; the paper's sequence needs all of Xg.
   const std::int64_t first_k = std::min(shape.k, tiles.k2);
   const std::int64_t first_x = plan.variant == GemmVariant::paper ? std::min(shape.k, tiles.kg) : first_k;
   const double fill_bytes =
       b * (static_cast<double>(first_m * first_x) + factor * static_cast<double>(first_k * first_n));
   const double x_bytes = static_cast<double>(shape.m * shape.k) * b;
-  bound.ddr += x_bytes / ddr;
-  bound.gsm += x_bytes / gsm;
-  bound.total = std::max({rendezvous + 2 * start + fill_bytes / ddr + steps_total, bound.ddr, bound.gsm});
-  return bound;
+  return std::max(
+      {rendezvous + 2 * start + fill_bytes / ddr + steps_total, ddr_s + x_bytes / ddr, gsm_s + x_bytes / gsm});
 }
 
 /// Steps as the slower of computing and what Y2 moves meanwhile; a block of W that has one buffer comes in behind two
 /// rounds at most.
-GemmBound GemmBounds::of_w_stationary(const GemmPlan& plan) const {
+double GemmBounds::of_w_stationary(const GemmPlan& plan) const {
   const GemmShape& shape = plan.shape;
   const GemmTiles& tiles = plan.tiles;
   const gemm::WStationarySplit split = gemm::split_w_stationary(plan, m_machine);
@@ -176,11 +174,19 @@ GemmBound GemmBounds::of_w_stationary(const GemmPlan& plan) const {
   const auto cores = static_cast<double>(m_machine.cluster.cores);
   const Parts passes(split.share, tiles.n2), k_blocks(shape.k, tiles.kg), rounds(shape.m, tiles.m2);
 
-  GemmBound bound;
+  const double row = m_machine.ddr.row_cost_ns * 1e-9;
+  // Of all cores together: their columns, and the pieces of a row they are.
+  const auto all_columns = [&](std::int64_t columns) {
+    return std::min(static_cast<double>(columns) * cores, static_cast<double>(shape.n));
+  };
+  const auto pieces = [&](std::int64_t columns) { return all_columns(columns) / static_cast<double>(columns); };
+  double gsm_s = 0, y_rows = 0, w_rows = 0;
   double all_rounds = 0;
-  const auto round = [&](std::int64_t rows, std::int64_t columns, std::int64_t k, double y_elements, double count) {
-    const double y = static_cast<double>(rows) *
-                     std::min(static_cast<double>(columns) * cores, static_cast<double>(shape.n)) * y_elements / ddr;
+  const auto round = [&](std::int64_t rows, std::int64_t columns, std::int64_t k, double y_elements, int y_moves,
+                         double count) {
+    const double moved_rows = y_moves * static_cast<double>(rows) * pieces(columns);
+    const double y = static_cast<double>(rows) * all_columns(columns) * y_elements / ddr + moved_rows * row;
+    y_rows += count * moved_rows;
     const Parts steps(k, tiles.k2);
     const std::int64_t parts = tiles.y_tiles > 0 ? std::min(tiles.y_tiles, steps.count()) : steps.count();
     std::int64_t moving = parts;  // steps that move Y2, the first ones
@@ -194,8 +200,7 @@ GemmBound GemmBounds::of_w_stationary(const GemmPlan& plan) const {
       moving -= with_y;
       seconds += static_cast<double>(with_y) * std::max(core, y / static_cast<double>(parts)) +
                  static_cast<double>(how_many - with_y) * core;
-      bound.computing += count * static_cast<double>(how_many) * computing;
-      bound.gsm += count * static_cast<double>(how_many) * x * cores / gsm;
+      gsm_s += count * static_cast<double>(how_many) * x * cores / gsm;
     });
     all_rounds += count * seconds;
     return seconds;
@@ -207,35 +212,36 @@ GemmBound GemmBounds::of_w_stationary(const GemmPlan& plan) const {
       for (std::int64_t k = 0; k < k_blocks.count(); ++k) {
         const bool last = k + 1 == k_blocks.count(), moves = !plan.y_stays;
         const double y = (moves && k > 0 ? between : 0) + (last ? b : moves ? between : 0);
+        const int y_moves = (moves && k > 0 ? 1 : 0) + (last || moves ? 1 : 0);
         const std::int64_t size = k < k_blocks.full ? tiles.kg : k_blocks.rest;
-        const double seconds = round(rows, columns, size, y, static_cast<double>(m_count * p_count));
+        const double seconds = round(rows, columns, size, y, y_moves, static_cast<double>(m_count * p_count));
         longest = std::max(longest, seconds);
         if (first_round == 0) first_round = seconds;
       }
     });
-    const double w = static_cast<double>(std::min(tiles.kg, shape.k)) *
-                     std::min(static_cast<double>(columns) * cores, static_cast<double>(shape.n)) * b / ddr;
+    const double w =
+        static_cast<double>(std::min(tiles.kg, shape.k)) * (all_columns(columns) * b / ddr + pieces(columns) * row);
+    w_rows += static_cast<double>(p_count * shape.k) * pieces(columns);
     if (tiles.w_buffers == 1)
       exposed += static_cast<double>(p_count * k_blocks.count() - 1) * std::max(0.0, w - 2 * longest);
   });
   // The last Y2 leaves when all is computed.
   const auto last_rows = static_cast<double>(std::min(tiles.m2, shape.m));
-  all_rounds -= std::min(all_rounds, last_rows * static_cast<double>(shape.n) * b / ddr);
+  all_rounds -= std::min(all_rounds, last_rows * (static_cast<double>(shape.n) * b / ddr + pieces(tiles.n2) * row));
   const double x_bytes = static_cast<double>(shape.m * shape.k * (split.x_stays ? 1 : split.column_passes)) * b;
   const double w_bytes = static_cast<double>(shape.k * shape.n) * b, y_bytes = static_cast<double>(shape.m * shape.n);
-  bound.gsm += x_bytes / gsm;
-  bound.ddr =
+  gsm_s += x_bytes / gsm;
+  const double ddr_s =
       (x_bytes + w_bytes + y_bytes * (b + (plan.y_stays ? 0 : 2 * between * static_cast<double>(split.k_blocks - 1)))) /
-      ddr;
+          ddr +
+      (y_rows + w_rows) * row;
   const double first = static_cast<double>(std::min(tiles.mg, shape.m) * std::min(tiles.kg, shape.k)) * b / ddr;
   const double barriers =
       m_machine.cluster.barrier_us * 1e-6 * static_cast<double>(split.column_passes * split.k_blocks * split.m_blocks);
   // The first round of all does not end before its W is there.
-  const double first_w = static_cast<double>(std::min(tiles.kg, shape.k)) *
-                         std::min(static_cast<double>(tiles.n2) * cores, static_cast<double>(shape.n)) * b / ddr;
+  const double first_w = static_cast<double>(std::min(tiles.kg, shape.k)) * all_columns(tiles.n2) * b / ddr;
   const double behind_first = std::max(all_rounds, first_w + all_rounds - first_round);
-  bound.total = std::max({2 * start + first + behind_first + exposed + barriers, bound.ddr, bound.gsm});
-  return bound;
+  return std::max({2 * start + first + behind_first + exposed + barriers, ddr_s, gsm_s});
 }
 
 }  // namespace mtsim::kernels

@@ -14,7 +14,7 @@ namespace mtsim::scenarios {
 struct Candidate {
   std::string variant;  // of --variant: "large_m"
   std::string tile;     // of --tile; with the variant it names the point
-  double bound_ms = 0;  // no run takes less
+  double bound_ms = 0;  // of all but very short runs: no run takes less
   std::int64_t sm_bytes = 0, am_bytes = 0, gsm_bytes = 0;
 
   std::string key() const { return variant + " " + tile; }

@@ -85,6 +85,7 @@ class Explorer {
  public:
   explicit Explorer(const ExploreRequest& request)
       : m_request(request),
+        m_about(about(request)),
         m_simulations(
             {find_operator("gemm"),
              {request.query.shape.m, request.query.shape.n, request.query.shape.k},
@@ -117,14 +118,15 @@ class Explorer {
     for (const auto& [name, point] : result.named) {
       const bool is_there = std::any_of(result.points.begin(), result.points.end(),
                                         [&](const Explored& e) { return e.point.key() == point.point.key(); });
-      const bool is_of_space = point.point.variant == "large_m" &&
-                               std::find(m_request.query.dataflows.begin(), m_request.query.dataflows.end(),
-                                         "large_m") != m_request.query.dataflows.end();
-      if (!is_there && is_of_space) result.points.push_back(point);
+      if (!is_there && space(0).holds(point.point)) result.points.push_back(point);
     }
     std::sort(result.points.begin(), result.points.end(), by_latency);
-    find_neighbours(result);
-    find_pareto(result);
+    // The best by simulation may not be among the best by bound: then a neighbour is.
+    while (const auto better = find_neighbours(result)) {
+      result.points.push_back(*better);
+      std::sort(result.points.begin(), result.points.end(), by_latency);
+    }
+    result.pareto = pareto_front(result.points);
     if (m_request.machines.size() > 1) compare(result);
     result.simulate_s = seconds_since(start) - result.rank_s;
     result.computed = m_simulations.computed();
@@ -179,7 +181,8 @@ class Explorer {
     std::vector<std::pair<std::string, Candidate>> points;
     try {
       const Candidate paper = space(0).paper_point();
-      points.emplace_back("paper's blocks", paper);
+      // The paper prints those of FP32.
+      points.emplace_back(m_request.query.dtype == kernels::DType::f32 ? "paper's blocks" : "default blocks", paper);
       Candidate sequence = paper, untiled = paper;
       sequence.variant = "paper," + paper.variant;
       points.emplace_back("and sequence (Fig. 7)", sequence);
@@ -198,16 +201,24 @@ class Explorer {
     return found;
   }
 
-  void find_neighbours(Exploration& result) {
+  /// Fills in the neighbours of the best. One that is faster, if there is.
+  std::optional<Explored> find_neighbours(Exploration& result) {
+    result.neighbours.clear();
     for (Neighbour& n : space(0).neighbours(result.best().point)) result.neighbours.push_back({std::move(n), {}});
     std::vector<Candidate> points;
     for (const auto& beside : result.neighbours) {
       if (beside.neighbour.why_not.empty()) points.push_back(beside.neighbour.point);
     }
     const std::vector<Measured> results = m_simulations.run(0, points, 0, m_journal, [] {});
+    std::optional<Explored> better;
     std::size_t next = 0;
     for (auto& beside : result.neighbours) {
-      if (beside.neighbour.why_not.empty()) beside.measured = results[next++];
+      if (!beside.neighbour.why_not.empty()) continue;
+      beside.measured = results[next++];
+      const Explored explored{beside.neighbour.point, *beside.measured};
+      if (explored.measured.latency_ms < (better ? *better : result.best()).measured.latency_ms &&
+          space(0).holds(explored.point))
+        better = explored;
     }
     // Another name for the same run: as many buffers as were chosen automatically.
     std::erase_if(result.neighbours, [&](const Exploration::Beside& beside) {
@@ -215,31 +226,7 @@ class Explorer {
              beside.neighbour.point.am_bytes == result.best().point.am_bytes &&
              beside.neighbour.point.sm_bytes == result.best().point.sm_bytes;
     });
-  }
-
-  static void find_pareto(Exploration& result) {
-    const auto& points = result.points;
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      const auto cost = [](const Explored& e) {
-        return std::array<double, 3>{e.measured.latency_ms, static_cast<double>(e.measured.ddr_bytes),
-                                     static_cast<double>(e.point.am_bytes)};
-      };
-      const std::array<double, 3> mine = cost(points[i]);
-      if (points[i].measured.cut) continue;
-      const bool is_beaten = std::any_of(points.begin(), points.end(), [&](const Explored& other) {
-        if (other.measured.cut) return false;
-        const std::array<double, 3> its = cost(other);
-        bool better = false;
-        for (std::size_t c = 0; c < mine.size(); ++c) {
-          if (its[c] > mine[c]) return false;
-          better = better || its[c] < mine[c];
-        }
-        return better;
-      });
-      const bool is_twin = std::any_of(result.pareto.begin(), result.pareto.end(),
-                                       [&](std::size_t kept) { return cost(points[kept]) == mine; });
-      if (!is_beaten && !is_twin) result.pareto.push_back(i);
-    }
+    return better;
   }
 
   /// The best points of each machine, on all of them.
@@ -250,7 +237,7 @@ class Explorer {
       if (seen.insert(point.key()).second) all.push_back({point, note, {}, {}, 0});
     };
     for (const auto& [name, point] : result.named) {
-      if (point.point.variant == "large_m") add(point.point, name);
+      if (space(0).holds(point.point)) add(point.point, name);
     }
     for (std::size_t m = 0; m < m_request.machines.size(); ++m) {
       const std::string& name = m_request.machines[m].config().name;
@@ -290,6 +277,7 @@ class Explorer {
   }
 
   const ExploreRequest& m_request;
+  const Json m_about;
   Simulations m_simulations;
   Journal m_journal;
 };

@@ -57,7 +57,7 @@ struct Exploration {
   std::int64_t computed = 0;                            // simulated in this run
   std::size_t processes = 0;                            // of all ranks
   std::vector<Explored> points;                         // by latency, those cut last; ties by key
-  std::vector<std::pair<std::string, Explored>> named;  // the paper's
+  std::vector<std::pair<std::string, Explored>> named;  // the paper's, and small_m
   std::vector<std::size_t> pareto;                      // of points: latency, DDR bytes, AM bytes
   struct Beside {
     Neighbour neighbour;
@@ -74,6 +74,8 @@ struct Exploration {
 /// Nothing on the other ranks of an mpirun, which only work for rank 0.
 std::optional<Exploration> explore(const ExploreRequest& request);
 
+/// Of points by latency: those that no other matches in latency, DDR bytes and AM bytes together.
+std::vector<std::size_t> pareto_front(const std::vector<Explored>& points);
 /// Why one point is slower than another: the two counters that differ most, weighed in time.
 std::string reason(const Explored& best, const Explored& other, const sim::MachineConfig& machine);
 

@@ -153,45 +153,6 @@ std::string compared_text(const ExploreRequest& request, const Exploration& expl
 
 }  // namespace
 
-std::string reason(const Explored& best, const Explored& other, const sim::MachineConfig& machine) {
-  struct Counter {
-    std::string name, from, to;
-    double weight;  // what the change may cost, in ms
-  };
-  std::vector<Counter> counters;
-  for (std::size_t c = 0; c < best.measured.class_ms.size(); ++c) {
-    const double from = best.measured.class_ms[c], to = other.measured.class_ms[c];
-    // Mostly microseconds; a mean over the cores can differ by less than a cycle.
-    const int digits = fmt::format("{:.4f}", from) != fmt::format("{:.4f}", to) ? 4 : 8;
-    counters.push_back({std::string(sim::name(static_cast<sim::CycleClass>(c))), fmt::format("{:.{}f}", from, digits),
-                        fmt::format("{:.{}f} ms a core", to, digits), to - from});
-  }
-  const auto moved = [&](const char* name, std::int64_t from, std::int64_t to, double gb_s) {
-    counters.push_back({name, megabytes(from), megabytes(to) + " MB", static_cast<double>(to - from) / (gb_s * 1e6)});
-  };
-  moved("DDR", best.measured.ddr_bytes, other.measured.ddr_bytes, machine.ddr.bandwidth_gb_s);
-  moved("GSM", best.measured.gsm_bytes, other.measured.gsm_bytes, machine.cluster.gsm_bandwidth_gb_s);
-  const auto counted = [&](const char* name, std::int64_t from, std::int64_t to, std::int64_t cycles) {
-    counters.push_back({name, grouped(from), grouped(to),
-                        machine.milliseconds((to - from) * cycles) / static_cast<double>(machine.cluster.cores)});
-  };
-  counted("microkernel calls", best.measured.calls, other.measured.calls, machine.core.call_cycles);
-  counted("transfers", best.measured.transfers, other.measured.transfers, machine.core.dma_issue_cycles);
-  // Memory costs nothing by itself: it is told when little else differs.
-  for (const auto& [name, field] :
-       {std::pair("SM", &Candidate::sm_bytes), {"AM", &Candidate::am_bytes}, {"GSM taken", &Candidate::gsm_bytes}})
-    counters.push_back({name, kilobytes(best.point.*field), kilobytes(other.point.*field) + " KB", 0});
-  std::erase_if(counters, [](const Counter& c) { return c.to.substr(0, c.to.find(' ')) == c.from; });
-  // What pulls the same way as the latency, largest first.
-  const double way = other.measured.latency_ms >= best.measured.latency_ms ? 1 : -1;
-  std::stable_sort(counters.begin(), counters.end(),
-                   [&](const Counter& a, const Counter& b) { return way * a.weight > way * b.weight; });
-  std::vector<std::string> told;
-  for (std::size_t i = 0; i < std::min<std::size_t>(2, counters.size()); ++i)
-    told.push_back(fmt::format("{} {} -> {}", counters[i].name, counters[i].from, counters[i].to));
-  return told.empty() ? "the same run by every counter" : joined(told);
-}
-
 std::string command_of(const ExploreRequest& request, const Candidate& point, const sim::Machine& machine) {
   const GemmQuery& q = request.query;
   std::string command = fmt::format("mtsim op gemm --m {} --n {} --k {} --dtype {} --variant {}", q.shape.m, q.shape.n,
@@ -289,7 +250,8 @@ std::string exploration_text(const ExploreRequest& request, const Exploration& e
     return text + "nothing fits: use smaller blocks (--only) or a machine with more memory\n";
   const BoundQuality quality = quality_of(exploration);
   text += fmt::format(
-      "all ranked by their bound, the best {} simulated ({} given up at {:.0f} times the best of the batches before)\n"
+      "all ranked by their bound, {} simulated, the best by it and what is compared with them ({} given up at {:.0f} "
+      "times the best of the batches before)\n"
       "simulated / bound: {:.2f} to {:.2f}, median {:.2f}; {} faster than their bound\n\n",
       grouped(static_cast<std::int64_t>(exploration.points.size())), grouped(cut_points(exploration)), k_cut,
       quality.least, quality.most, quality.median, grouped(quality.faster));
@@ -339,7 +301,9 @@ std::string exploration_csv(const ExploreRequest& request, const Exploration& ex
     csv += fmt::format("{:.3f},{:.3f},{:.6f},{},{},{},{}", m.gmac_s, 2 * m.gmac_s, m.utilisation, m.ddr_bytes,
                        m.gsm_bytes, m.calls, m.transfers);
     for (const double ms : m.class_ms) csv += fmt::format(",{:.6f}", ms);
-    csv += fmt::format(",\"{}\"\n", command_of(request, point, request.machines.front()));
+    std::string command = command_of(request, point, request.machines.front());
+    for (std::size_t at = 0; (at = command.find('"', at)) != std::string::npos; at += 2) command.insert(at, 1, '"');
+    csv += fmt::format(",\"{}\"\n", command);
   }
   return csv;
 }

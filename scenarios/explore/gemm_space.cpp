@@ -84,15 +84,6 @@ std::int64_t GemmTiles::*field_of(std::string_view dimension, bool is_large_m) {
 
 }  // namespace
 
-void Killed::add(std::int64_t count, const std::string& tile, std::int64_t its_need, std::int64_t its_limit) {
-  points += count;
-  if (!example.empty() && std::pair(needed - available, example) <= std::pair(its_need - its_limit, tile)) return;
-  example = tile;
-  needed = its_need;
-  available = its_limit;
-}
-void Killed::add(const Killed& other) { add(other.points, other.example, other.needed, other.available); }
-
 GemmSpace::GemmSpace(const GemmQuery& query, const sim::MachineConfig& machine, Restrictions restrictions)
     : m_query(query), m_machine(machine), m_restrictions(std::move(restrictions)) {
   for (const std::string& dataflow : query.dataflows) {
@@ -262,6 +253,9 @@ class GemmSpace::Walk {
     m_tiles.m2 = m_is_large_m ? 0 : m2;
     m_mgs =
         m_is_large_m ? std::vector{std::min(m2 * m_space.m_machine.cluster.cores, query.shape.m)} : m_space.mg_grid(m2);
+    if (const auto only = m_space.allowed("mg", m_mgs);
+        m_is_large_m && std::find(only.begin(), only.end(), m_mgs.front()) == only.end())
+      return;
     const std::size_t below_y = m_kgs.size() * m_mgs.size() * m_small["y_tiles"].size();
     const std::size_t below_n2 = below_y * m_small["w_buffers"].size() * m_small["y_buffers"].size();
     for (std::size_t n = 0; n < m_n2s.size(); ++n) {
@@ -307,7 +301,7 @@ class GemmSpace::Walk {
           if (parts > 0 && kg == m_tiles.k2) continue;
           point.tiles.y_tiles = m_tiles.y_tiles = parts;
           ++m_ranking.legal;
-          const double bound = 1e3 * m_bounds.of(point).total;
+          const double bound = 1e3 * m_bounds.of(point);
           if (!m_best.takes(bound)) continue;
           m_best.add({m_dataflow, m_space.tile_text(m_dataflow, m_tiles), bound, point.sm_bytes, point.am_bytes,
                       point.gsm_bytes});
@@ -359,7 +353,7 @@ Ranking GemmSpace::rank(std::size_t piece, std::size_t top) const {
 Candidate GemmSpace::candidate(const std::string& dataflow, const GemmTiles& tiles) const {
   try {
     const GemmPlan plan = kernels::plan_gemm(m_query.shape, m_query.dtype, tiles, choice(dataflow), m_machine);
-    const double bound = 1e3 * kernels::GemmBounds(m_machine).of(plan).total;
+    const double bound = 1e3 * kernels::GemmBounds(m_machine).of(plan);
     return {dataflow, tile_text(dataflow, plan.tiles), bound, plan.sm_bytes, plan.am_bytes, plan.gsm_bytes};
   } catch (const kernels::KernelError& error) {
     throw UsageError(error.what());
@@ -384,6 +378,19 @@ std::optional<Candidate> GemmSpace::small_m_point() const {
   } catch (const kernels::KernelError&) {  // nothing fits
     return std::nullopt;
   }
+}
+
+bool GemmSpace::holds(const Candidate& point) const {
+  const auto& dataflows = m_query.dataflows;
+  if (std::find(dataflows.begin(), dataflows.end(), point.variant) == dataflows.end()) return false;
+  const bool is_large_m = point.variant == "large_m";
+  const GemmTiles tiles = kernels::parse_gemm_tiles(point.tile, m_query.dtype, choice(point.variant));
+  return std::all_of(m_restrictions.begin(), m_restrictions.end(), [&](const auto& only) {
+    const auto& [dimension, values] = only;
+    const std::int64_t value = dimension == "m2" && is_large_m ? ceil_div(tiles.mg, m_machine.cluster.cores)
+                                                               : tiles.*field_of(dimension, is_large_m);
+    return std::find(values.begin(), values.end(), value) != values.end();
+  });
 }
 
 std::vector<Neighbour> GemmSpace::neighbours(const Candidate& of) const {

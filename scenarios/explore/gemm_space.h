@@ -17,7 +17,7 @@
 
 namespace mtsim::scenarios {
 
-/// In the order points are written in. mg is the W-stationary dataflow's; large_m has all cores' m2.
+/// mg of large_m is what m2 makes it: the rows of all cores.
 inline constexpr std::array<std::string_view, 11> k_gemm_dimensions = {
     "m1", "n1", "m2", "n2", "k2", "kg", "mg", "x_buffers", "w_buffers", "y_buffers", "y_tiles"};
 /// Y stationary (large_m) and W stationary.
@@ -51,6 +51,8 @@ class GemmSpace {
   Candidate paper_point() const;
   /// The small-M dataflow, which has no blocks to choose, where `mtsim op` takes it by itself.
   std::optional<Candidate> small_m_point() const;
+  /// Whether a point is one of those that --dataflow and --only leave.
+  bool holds(const Candidate& point) const;
   /// A point of `op gemm --tile`; UsageError when it does not fit.
   Candidate candidate(const std::string& dataflow, const kernels::GemmTiles& tiles) const;
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/explore/simulations.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
@@ -121,32 +124,58 @@ Measured Measured::from(const Json& json) {
 Journal::Journal(std::string path, const Json& about) : m_path(std::move(path)) {
   if (m_path.empty()) return;
   isa::FileUse::writes(m_path, "the journal of --csv", isa::FileUse::Purpose::update);
-  std::error_code error;
-  std::int64_t complete = 0;  // bytes; a line that was not written to its end is written again
-  if (std::filesystem::exists(m_path, error)) {
-    const std::string text = read_text(m_path);
-    bool is_first = true;
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = text.find('\n', at);
-      if (end == std::string::npos) break;
-      const Json line = Json::parse(text.substr(at, end - at), nullptr, false);
-      if (is_first && line != about) {
-        throw UsageError(
-            fmt::format("{}: what was begun there is another exploration, or one by another version; "
-                        "remove it, or give another --csv",
-                        m_path));
-      }
-      if (!is_first && (line.is_discarded() || !line.is_object() || !line.contains("point"))) {
-        throw UsageError(fmt::format("{}:{}: damaged; remove the file to begin anew", m_path, m_known.size() + 2));
-      }
-      if (!is_first) m_known[line.at("point")] = line.at("result");
-      is_first = false;
-      at = end + 1;
-      complete = static_cast<std::int64_t>(at);
-    }
-    std::filesystem::resize_file(m_path, static_cast<std::uintmax_t>(complete), error);
-    if (error) throw UsageError(fmt::format("{}: cannot be written: {}", m_path, error.message()));
+  lock();
+  try {
+    read(about);
+  } catch (...) {
+    ::close(m_lock);
+    throw;
   }
+}
+
+Journal::~Journal() {
+  if (m_lock >= 0) ::close(m_lock);
+}
+
+void Journal::lock() {
+  m_lock = ::open(m_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (m_lock >= 0 && ::flock(m_lock, LOCK_EX | LOCK_NB) == 0) return;
+  const int error = errno;
+  if (m_lock >= 0) ::close(m_lock);
+  if (error == EWOULDBLOCK)
+    throw UsageError(fmt::format("{}: another run is at it; wait for its end, or give another --csv", m_path));
+  throw UsageError(
+      fmt::format("{}: cannot be written: {}; --csv keeps what is done beside the file", m_path, std::strerror(error)));
+}
+
+void Journal::read(const Json& about) {
+  const std::string text = read_text(m_path);
+  const std::string head = about.dump();
+  const std::size_t first_end = text.find('\n');
+  // A first line that was cut short is of no use, but ours.
+  const bool is_ours = first_end == std::string::npos ? head.starts_with(text) : text.substr(0, first_end) == head;
+  if (!is_ours) {
+    throw UsageError(
+        fmt::format("{}: what was begun there is another exploration, or one by another version; "
+                    "remove it, or give another --csv",
+                    m_path));
+  }
+  std::size_t complete = first_end == std::string::npos ? 0 : first_end + 1;
+  for (std::int64_t number = 2; complete > 0; ++number) {
+    const std::size_t end = text.find('\n', complete);
+    if (end == std::string::npos) break;  // not written to its end: it comes again
+    try {
+      const Json line = Json::parse(text.substr(complete, end - complete));
+      Measured::from(line.at("result"));
+      m_known[line.at("point").get<std::string>()] = line.at("result");
+    } catch (const Json::exception&) {
+      throw UsageError(fmt::format("{}:{}: damaged; remove the file to begin anew", m_path, number));
+    }
+    complete = end + 1;
+  }
+  std::error_code error;
+  std::filesystem::resize_file(m_path, complete, error);
+  if (error) throw UsageError(fmt::format("{}: cannot be written: {}", m_path, error.message()));
   m_file.open(m_path, std::ios::app);
   if (complete == 0) append(about);
 }
@@ -188,8 +217,11 @@ std::vector<Measured> Simulations::run(std::size_t machine, const std::vector<Ca
     const std::string key = key_of(m_machines[machine], points[i]);
     if (const auto known = journal.known().find(key); known != journal.known().end()) {
       results[i] = Measured::from(known->second);
-      on_done();
-      continue;
+      // What was given up somewhere may be wanted to its end.
+      if (!results[i].cut || (limit_ms > 0 && limit_ms <= results[i].latency_ms)) {
+        on_done();
+        continue;
+      }
     }
     if (!first.try_emplace(key, i).second) continue;
     requests.push_back(

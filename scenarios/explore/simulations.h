@@ -41,15 +41,21 @@ struct Subject {
 /// A file of lines: what it is about, then a finished point each.
 class Journal {
  public:
-  /// `path` empty: kept in memory only. UsageError when the file is about something else.
+  /// `path` empty: kept in memory only. UsageError when the file is about something else, damaged, or in use.
   Journal(std::string path, const Json& about);
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
   const std::map<std::string, Json>& known() const { return m_known; }
   void add(const std::string& key, const Json& result);
 
  private:
+  void lock();
+  void read(const Json& about);
   void append(const Json& line);
 
   std::string m_path;
+  int m_lock = -1;
   std::ofstream m_file;
   std::map<std::string, Json> m_known;
 };
@@ -65,7 +71,6 @@ class Simulations {
   std::vector<Measured> run(std::size_t machine, const std::vector<Candidate>& points, double limit_ms,
                             Journal& journal, const std::function<void()>& on_done);
   RankPool& pool() { return m_pool; }
-  const std::vector<sim::Machine>& machines() const { return m_machines; }
   /// Points simulated here, not found in the journal.
   std::int64_t computed() const { return m_computed; }
 
