@@ -41,12 +41,12 @@ struct AttentionShape {
   bool causal = false;        // token i of Q sees the keys up to seq_k - seq_q + i
   DType dtype = DType::f32;   // of all four operands in DDR
   float scale = 1;            // above 0, finite
-  std::int64_t kv_block = 0;  // positions of a block of the cache; 0: the context is one block
+  std::int64_t kv_block = 0;  // positions of a block of the cache, a multiple of 4; 0: the context is one
 
   std::int64_t block() const { return kv_block == 0 ? seq_k : kv_block; }
   std::int64_t blocks() const { return (seq_k + block() - 1) / block(); }  // of a KV head
   std::int64_t group() const { return heads / kv_heads; }
-  /// Multiply-accumulates of the two products, masked ones included.
+  /// Multiply-accumulates of the two products, without those that a causal mask hides.
   double macs() const;
   // Elements.
   std::int64_t q_elements() const { return batch * seq_q * heads * head_dim; }
@@ -97,8 +97,8 @@ struct AttentionOperands {
 
 /// The DSP programs, to be launched one after the other on all cores: one, or three for each item (unfused). Of the
 /// first `items` items alone when that is above 0.
-std::vector<sim::DspProgram> attention(sim::Cluster& cluster, const AttentionPlan& plan,
-                                       const AttentionOperands& operands, std::int64_t items = 0);
+std::vector<sim::DspProgram> attention_programs(sim::Cluster& cluster, const AttentionPlan& plan,
+                                                const AttentionOperands& operands, std::int64_t items = 0);
 
 /// How often each operand is moved: bytes over the bytes of the matrix of all items, as Table III counts.
 struct AttentionTraffic {
