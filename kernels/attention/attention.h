@@ -100,6 +100,20 @@ struct AttentionOperands {
 std::vector<sim::DspProgram> attention_programs(sim::Cluster& cluster, const AttentionPlan& plan,
                                                 const AttentionOperands& operands, std::int64_t items = 0);
 
+/// Decode: one token of each request against a cache of its own length, in one launch. An item is a KV head of a
+/// request with all query heads that share it; each core has items of its own, and loads their K^T and V itself.
+struct AttentionCache {     // of one request, in cluster DDR; blocks of AttentionShape::block() positions
+  std::int64_t length = 0;  // positions
+  sim::Pointer kt;          // [kv_heads, blocks, head_dim, block]
+  sim::Pointer v;           // [kv_heads, blocks, block, head_dim]
+};
+/// `shape`: batch is the number of requests, seq_q 1, seq_k the longest cache; kv_block must be given where lengths
+/// differ. Throws KernelError.
+AttentionPlan plan_attention_decode(const AttentionShape& shape, const sim::MachineConfig& machine);
+/// q and o [requests, heads, head_dim]. Items are dealt to cores by length, the longest first to whoever has least.
+sim::DspProgram attention_decode(sim::Cluster& cluster, const AttentionPlan& plan, sim::Pointer q, sim::Pointer o,
+                                 const std::vector<AttentionCache>& caches);
+
 /// How often each operand is moved: bytes over the bytes of the matrix of all items, as Table III counts.
 struct AttentionTraffic {
   double q = 0, o = 0, k = 0, v = 0;

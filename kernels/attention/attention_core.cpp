@@ -45,7 +45,7 @@ Kernels load_kernels(sim::Cluster& cluster, const AttentionPlan& plan) {
   kernels.lanes = load("attention_lanes");
   kernels.fill = load("fill_am");
   kernels.zero_vectors = load("zero_am_column");
-  kernels.widen = load("convert", "f16_to_f32");
+  kernels.widen = load("attention_widen");
   kernels.narrow = load("convert", "f32_to_f16");
   return kernels;
 }
@@ -65,8 +65,8 @@ CoreProgram::CoreProgram(sim::Dsp& dsp, const AttentionPlan& plan, const Attenti
       m_steps(key_steps(plan)),
       m_kt_pitch(4 * plan.tiles.mc) {}
 
-void CoreProgram::wait(Channel& channel) {
-  if (channel) m_dsp.dma_wait(*std::exchange(channel, std::nullopt));
+void CoreProgram::wait(Channel& channel, sim::Dsp::Source from) {
+  if (channel) m_dsp.dma_wait(*std::exchange(channel, std::nullopt), from);
 }
 
 void CoreProgram::allocate_queries() {
@@ -125,10 +125,10 @@ sim::Rows CoreProgram::ddr_rows(const RowBlock& block) const {
 
 // --- K^T and V
 
-int CoreProgram::broadcast(Matrix matrix, std::int64_t item, const KeyStep& step, sim::Pointer wire) {
+CoreProgram::KeyMove CoreProgram::prepare(Matrix matrix, sim::Pointer head, const KeyStep& step, sim::Pointer wire) {
   const auto& s = m_sizes;
-  const std::int64_t head = item * m_plan.share / m_shape.group();  // of all KV heads of all batch entries
-  const std::int64_t block = m_shape.block(), start = (head * m_shape.blocks() + step.block) * block * s.d * s.bytes;
+  const std::int64_t block = m_shape.block();
+  const sim::Pointer start = head + step.block * block * s.d * s.bytes;
   if (matrix == Matrix::k) {
     const std::int64_t pitch = m_plan.tiles.mc * s.bytes, bytes = step.keys * s.bytes;
     const std::int64_t end = round_up(step.keys, k_tile_keys) * s.bytes;
@@ -136,18 +136,24 @@ int CoreProgram::broadcast(Matrix matrix, std::int64_t item, const KeyStep& step
       m_dsp.loop_iteration();
       m_dsp.call(m_kernels.zero_vectors, {wire + at, s.d, pitch});
     }
-    return m_dsp.dma_broadcast(m_operands.kt + start + step.first * s.bytes, {s.d, bytes, block * s.bytes - bytes},
-                               wire, {s.d, bytes, pitch - bytes}, 0);
+    return {start + step.first * s.bytes, {s.d, bytes, block * s.bytes - bytes}, {s.d, bytes, pitch - bytes}};
   }
   const std::int64_t pitch = s.padded_d * s.bytes, bytes = s.d * s.bytes;
   if (const std::int64_t pads = round_up(step.keys, k_key_unit) - step.keys; pads > 0)
     m_dsp.call(m_kernels.zero_vectors, {wire + step.keys * pitch, pads * pitch / k_vector_bytes, k_vector_bytes});
-  return m_dsp.dma_broadcast(m_operands.v + start + step.first * bytes, {1, step.keys * bytes, 0}, wire,
-                             {step.keys, bytes, pitch - bytes}, 0);
+  return {start + step.first * bytes, {1, step.keys * bytes, 0}, {step.keys, bytes, pitch - bytes}};
+}
+
+int CoreProgram::broadcast(Matrix matrix, std::int64_t item, const KeyStep& step, sim::Pointer wire) {
+  const std::int64_t index = item * m_plan.share / m_shape.group();  // of all KV heads of all batch entries
+  const sim::Pointer head = (matrix == Matrix::k ? m_operands.kt : m_operands.v) +
+                            index * m_shape.blocks() * m_shape.block() * m_sizes.d * m_sizes.bytes;
+  const KeyMove move = prepare(matrix, head, step, wire);
+  return m_dsp.dma_broadcast(move.from, move.from_rows, wire, move.to_rows, 0);
 }
 
 void CoreProgram::widen(sim::Pointer wire, sim::Pointer to, std::int64_t bytes) {
-  m_dsp.call(m_kernels.widen, {wire, to, round_up(bytes, k_block)});
+  m_dsp.call(m_kernels.widen, {wire, to, round_up(bytes, k_wide_block)});
 }
 
 // --- Q
@@ -162,8 +168,8 @@ void CoreProgram::ask_for_queries(const RowBlock& block) {
 void CoreProgram::stage_queries() {
   if (!m_sizes.half || m_q_rows == 0) return;
   wait(m_q_channel);
-  free_first_tile();
   const std::int64_t bytes = m_q_rows * m_sizes.d * 4;
+  free_tiles(bytes);
   widen(m_q_wire, m_tiles[0], bytes);
   const sim::Pointer gsm = m_memory.gsm + m_core * m_sizes.home + m_plan.homes * m_sizes.tile;
   m_q_home_channel = m_dsp.dma_p2p(m_tiles[0], {1, bytes, 0}, gsm, {1, bytes, 0});

@@ -34,8 +34,8 @@ class MtAttention : KeyRing {
     std::vector<Load> loads;
     for (std::int64_t round = 0; round < rounds(); ++round) {
       for_each_pass(round, [&](std::int64_t first, std::int64_t end, bool) {
-        for (std::int64_t step = first; step < end; ++step) loads.push_back({Matrix::k, step});
-        for (std::int64_t step = first; step < end; ++step) loads.push_back({Matrix::v, step});
+        for (std::int64_t step = first; step < end; ++step) loads.push_back({Matrix::k, m_steps[step]});
+        for (std::int64_t step = end; step-- > first;) loads.push_back({Matrix::v, m_steps[step]});
       });
     }
     begin_ring(std::move(loads), 0, m_items);
@@ -79,9 +79,9 @@ class MtAttention : KeyRing {
       if (last) ask_for_queries(next_block(item, round));
       wait(m_o_channel);
       if (works) softmax(m_kept, first == 0, m_o);
-      for (std::int64_t step = first; step < end; ++step) {
+      for (std::int64_t step = end; step-- > first;) {
         const sim::Pointer v = take(works);
-        if (last && step + 1 == end) stage_queries();
+        if (last && step == first) stage_queries();
         if (works) multiply_values(step, v, m_o, first == 0);
       }
     });

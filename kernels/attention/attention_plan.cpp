@@ -49,8 +49,8 @@ Sizes::Sizes(const AttentionPlan& plan) {
   vectors = groups * k_group_rows * k_vector_bytes;
   kept = whole(groups * k_kept_bytes);
   o = whole(plan.tiles.mr * row);
-  q = whole(plan.tiles.mr * d * 4);
-  q_wire = whole(plan.tiles.mr * d * bytes);
+  q = round_up(plan.tiles.mr * d * 4, k_wide_block);
+  q_wire = round_up(plan.tiles.mr * d * bytes, k_wide_block / 4 * bytes);
   home = plan.homes * tile + (half ? q : 0);
   weights = round_up(plan.tiles.mr * plan.weight_columns * 4, 256);
   token_block = plan.tiles.mr / plan.share;
@@ -143,6 +143,7 @@ void measure(AttentionPlan& plan, const sim::MachineConfig& machine) {
   plan.score_tiles = mt      ? std::clamp(fit, std::min<std::int64_t>(all, 2), all)
                      : flash ? all
                              : std::clamp<std::int64_t>(fit, 2, 4);
+  if (s.half) plan.score_tiles = std::max(plan.score_tiles, ceil_div(s.q, s.tile));
   if (flash && s.half) plan.score_tiles = std::max(plan.score_tiles, ceil_div(s.wire, s.tile));
   plan.am_bytes = fixed + plan.score_tiles * s.tile;
   plan.gsm_bytes = machine.cluster.cores * s.home;

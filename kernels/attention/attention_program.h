@@ -26,6 +26,7 @@ inline constexpr std::int64_t k_kept_bytes = 256;   // of a group: m and l
 inline constexpr std::int64_t k_turn_bytes = 2560;  // attention_rows.s
 inline constexpr std::int64_t k_lanes_bytes = 512;  // attention_lanes.s
 inline constexpr std::int64_t k_block = 512;        // of AM: what fill_am and convert count in
+inline constexpr std::int64_t k_wide_block = 1024;  // of FP32: what attention_widen counts in
 inline constexpr std::int64_t k_key_unit = 4;       // keys of a product of weights and V come padded to it
 
 /// Sizes that plan and programs derive from a plan, in bytes where nothing else is said.
@@ -99,7 +100,7 @@ class CoreProgram {
               const Memory& memory);
 
   using Channel = std::optional<int>;
-  void wait(Channel& channel);
+  void wait(Channel& channel, sim::Dsp::Source from = sim::Dsp::Source::current());
 
   // --- Geometry.
   bool paper() const { return m_plan.choice.sequence == AttentionSequence::paper; }
@@ -116,14 +117,21 @@ class CoreProgram {
 
   // --- K^T and V, broadcast to all cores.
   enum class Matrix : std::uint8_t { k, v };
-  /// Into `wire` as they lie in DDR, pads set to zero: keys to whole tiles (K^T) or to k_key_unit (V).
+  /// A block on its way from DDR.
+  struct KeyMove {
+    sim::Pointer from;
+    sim::Rows from_rows, to_rows;
+  };
+  /// How it comes into `wire`, as it lies in DDR; its pads there are set to zero: keys to whole tiles (K^T) or to
+  /// k_key_unit (V). `head`: the blocks of a KV head in DDR.
+  KeyMove prepare(Matrix matrix, sim::Pointer head, const KeyStep& step, sim::Pointer wire);
   int broadcast(Matrix matrix, std::int64_t item, const KeyStep& step, sim::Pointer wire);
   /// FP16 to FP32.
   void widen(sim::Pointer wire, sim::Pointer to, std::int64_t bytes);
 
-  // --- Q: FP32 DDR -> SM. FP16 DDR -> AM, widened into tile 0, -> GSM -> SM.
+  // --- Q: FP32 DDR -> SM. FP16 DDR -> AM, widened into the first tiles, -> GSM -> SM.
   void ask_for_queries(const RowBlock& block);
-  void stage_queries();  // FP16: once no tile 0 is needed any more
+  void stage_queries();  // FP16: once nothing else will be in the first tiles
   void fetch_queries();  // FP16: once SM is free
   void wait_for_queries() { wait(m_q_channel); }
 
@@ -176,7 +184,7 @@ class CoreProgram {
   const Memory m_memory;
   const std::int64_t m_core, m_cores;
   const std::int64_t m_rounds;
-  const std::vector<KeyStep> m_steps;
+  std::vector<KeyStep> m_steps;   // of the context
   const std::int64_t m_kt_pitch;  // of K^T in AM, FP32
 
   sim::Pointer m_q, m_weights[2];  // SM
@@ -195,7 +203,7 @@ class CoreProgram {
   void weigh(std::size_t tile);
   void ask_for_chunk(std::size_t chunk);
   void rows_call(const sim::Kernel& kernel, sim::Pointer kept);
-  void free_first_tile();
+  void free_tiles(std::int64_t bytes);
 
   Channel m_q_channel, m_q_home_channel;
   std::int64_t m_q_rows = 0;  // of those asked for

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scores to weights to products with V, for the rows of one core and the keys of one pass: tiles of 128 keys in AM
-// slots, and a home in GSM for each, where its weights wait for SM and, when AM has fewer slots than the pass has
-// tiles, its scores wait for the softmax. Then the last tiles stay in AM and the others pass through two slots, each
-// moving while the other is worked on.
+// slots, and a home in GSM for each, where its weights wait for SM. A pass of more tiles than there are slots sends the
+// scores of the first ones home, and recalls them when the weights of the others have left. Softmax and stage 3 go
+// backwards through the keys, so that they begin with what is there.
 #include <algorithm>
 
 #include "kernels/attention/attention_program.h"
@@ -11,8 +11,9 @@ namespace mtsim::kernels::attention {
 namespace {
 
 constexpr std::uint64_t k_minus_infinity = 0xFF800000'FF800000;
-constexpr std::int64_t k_work_slots = 2;
 constexpr std::int64_t k_most_sent = 8;  // transfers of tiles in flight: channels are left for everything else
+
+enum Priority : int { k_urgent = 0, k_usual = 1 };
 
 }  // namespace
 
@@ -27,13 +28,14 @@ void CoreProgram::begin_pass(const RowBlock& block, std::int64_t first, std::int
     const KeyStep& keys = m_steps[static_cast<std::size_t>(step)];
     for (std::int64_t column = 0; column < keys.keys && keys.position + column < visible; column += k_tile_keys) {
       const std::int64_t seen = std::min({k_tile_keys, keys.keys - column, visible - keys.position - column});
-      for (std::int64_t at = 0; at < seen; at += m_plan.weight_columns)
-        m_chunks.push_back({m_pass.size(), at, std::min(m_plan.weight_columns, seen - at)});
       m_pass.push_back({step, column, seen});
     }
   }
-  const std::size_t slots = m_tiles.size();
-  m_spilled = m_pass.size() > slots ? m_pass.size() - slots + k_work_slots : 0;
+  for (std::size_t t = m_pass.size(); t-- > 0;) {
+    for (std::int64_t at = 0; at < m_pass[t].keys; at += m_plan.weight_columns)
+      m_chunks.push_back({t, at, std::min(m_plan.weight_columns, m_pass[t].keys - at)});
+  }
+  m_spilled = m_pass.size() - std::min(m_pass.size(), m_tiles.size());
   m_sent.assign(m_pass.size(), {});
   m_recall.assign(m_pass.size(), {});
   const std::int64_t vectors = round_up(m_block_rows, k_group_rows) * k_vector_bytes;
@@ -41,10 +43,7 @@ void CoreProgram::begin_pass(const RowBlock& block, std::int64_t first, std::int
   fill(m_second, vectors, 0);
 }
 
-sim::Pointer CoreProgram::slot(std::size_t tile) const {
-  if (m_spilled == 0) return m_tiles[tile];
-  return m_tiles[tile < m_spilled ? tile % k_work_slots : k_work_slots + tile - m_spilled];
-}
+sim::Pointer CoreProgram::slot(std::size_t tile) const { return m_tiles[tile % m_tiles.size()]; }
 
 sim::Pointer CoreProgram::home(std::size_t tile) const {
   return m_memory.gsm + m_core * m_sizes.home + static_cast<std::int64_t>(tile) * m_sizes.tile;
@@ -59,11 +58,14 @@ void CoreProgram::send(std::size_t tile) {
   m_sent[tile] = m_dsp.dma_p2p(slot(tile), row, home(tile), row);
 }
 
-/// Back to its slot, which is free.
+/// Back to its slot, when what was there last is home.
 void CoreProgram::recall(std::size_t tile) {
   wait(m_sent[tile]);
+  for (std::size_t t = tile + m_tiles.size(); t < m_pass.size(); t += m_tiles.size()) wait(m_sent[t]);
   const sim::Rows row{1, m_block_rows * k_tile_pitch, 0};
+  m_dsp.set_priority(k_urgent);  // before weights on their way, which have time
   m_recall[tile] = m_dsp.dma_p2p(home(tile), row, slot(tile), row);
+  m_dsp.set_priority(k_usual);
 }
 
 /// Behind the `keys` that the tile has, and behind those that a causal mask lets each row see.
@@ -84,7 +86,7 @@ void CoreProgram::score(std::int64_t step, sim::Pointer kt) {
     const Tile& tile = m_pass[t];
     if (tile.step != step) continue;
     m_dsp.loop_iteration();
-    if (t < m_spilled && t >= k_work_slots) wait(m_sent[t - k_work_slots]);
+    if (t >= m_tiles.size()) wait(m_sent[t - m_tiles.size()]);
     multiply({.x = m_q,
               .x_pitch = 4 * m_sizes.d,
               .w = kt + 4 * tile.column,
@@ -126,26 +128,15 @@ void CoreProgram::weigh(std::size_t t) {
 }
 
 void CoreProgram::softmax(sim::Pointer kept, bool first, sim::Pointer o) {
-  // What passes through the two slots is recalled one tile ahead, a tile that stayed in AM between any two of them.
-  for (std::size_t t = m_spilled - std::min<std::size_t>(m_spilled, k_work_slots); t < m_spilled; ++t) wait(m_sent[t]);
-  for (std::size_t t = 0; t < std::min<std::size_t>(m_spilled, k_work_slots); ++t) recall(t);
   rows_call(first ? m_kernels.begin : m_kernels.next, kept);
-  const std::size_t resident = m_pass.size() - m_spilled;
-  for (std::size_t i = 0; i < std::max(resident, m_spilled); ++i) {
+  // Backwards: those that stayed in AM come first, and who was in a slot after a tile leaves it before that comes back.
+  const std::size_t ahead = std::min<std::size_t>(2, m_tiles.size() - 1);  // tiles from a recall to its use
+  for (std::size_t t = m_pass.size(); t-- > 0;) {
     m_dsp.loop_iteration();
-    if (i < resident) {
-      weigh(m_spilled + i);
-      send(m_spilled + i);
-    }
-    if (i < m_spilled) {
-      if (i > 0 && i + 1 < m_spilled) {
-        wait(m_sent[i - 1]);
-        recall(i + 1);
-      }
-      wait(m_recall[i]);
-      weigh(i);
-      send(i);
-    }
+    if (t >= ahead && t - ahead < m_spilled) recall(t - ahead);
+    wait(m_recall[t]);
+    weigh(t);
+    send(t);
   }
   ask_for_chunk(0);
   rows_call(m_kernels.add, kept);
@@ -181,9 +172,10 @@ void CoreProgram::multiply_values(std::int64_t step, sim::Pointer v, sim::Pointe
   }
 }
 
-void CoreProgram::free_first_tile() {
+/// Of all tiles that hold `bytes` from the first one on.
+void CoreProgram::free_tiles(std::int64_t bytes) {
   for (std::size_t t = 0; t < m_pass.size(); ++t) {
-    if (slot(t) == m_tiles[0]) wait(m_sent[t]);
+    if (static_cast<std::int64_t>(t % m_tiles.size()) * m_sizes.tile < bytes) wait(m_sent[t]);
   }
 }
 

@@ -24,7 +24,7 @@ class Unfused : protected KeyRing {
       : KeyRing(dsp, plan, operands, kernels, memory), m_item(item) {
     std::vector<Load> loads;
     for (std::int64_t round = 0; round < rounds(); ++round) {
-      for (std::int64_t step = 0; step < std::ssize(m_steps); ++step) loads.push_back({matrix, step});
+      for (const KeyStep& step : m_steps) loads.push_back({matrix, step});
     }
     begin_ring(std::move(loads), item, 1);
     allocate_queries();

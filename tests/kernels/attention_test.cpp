@@ -137,6 +137,10 @@ void expect_row(const AttentionShape& s, bool scales_apart, std::int64_t passes,
   }
 }
 
+std::span<const float> part(const std::vector<float>& all, std::int64_t first, std::int64_t count) {
+  return std::span(all).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+}
+
 struct Run {
   std::int64_t cycles = 0;
   std::vector<float> o;
@@ -176,9 +180,6 @@ std::vector<float> check(const AttentionShape& shape, const AttentionChoice& cho
     const std::int64_t kv = (batch * shape.kv_heads + head / shape.group()) * shape.seq_k * d;
     const std::int64_t keys =
         shape.causal ? std::clamp<std::int64_t>(shape.seq_k - shape.seq_q + token + 1, 0, shape.seq_k) : shape.seq_k;
-    const auto part = [](const std::vector<float>& all, std::int64_t first, std::int64_t count) {
-      return std::span(all).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
-    };
     expect_row(shape, choice.sequence == AttentionSequence::paper, passes, part(tensors.q, row * d, d),
                part(tensors.k, kv, shape.seq_k * d), part(tensors.v, kv, shape.seq_k * d), keys, part(o, row * d, d),
                fmt::format("batch {} token {} head {}", batch, token, head));
@@ -310,6 +311,86 @@ TEST_CASE("infinities and NaN come out as the reference propagates them", "[atte
   for (std::int64_t i = 0; i < 32; ++i)
     tensors.q[static_cast<std::size_t>(i)] = std::numeric_limits<float>::quiet_NaN();
   check(shape, choice, tensors);
+}
+
+TEST_CASE("one launch decodes requests whose caches have any lengths", "[attention]") {
+  const DType dtype = GENERATE(DType::f32, DType::f16);
+  const bool many = GENERATE(false, true);  // more items than cores, or fewer
+  const std::vector<std::int64_t> lengths =
+      many ? std::vector<std::int64_t>{1, 700, 64, 65, 300, 2, 130, 640, 33} : std::vector<std::int64_t>{90, 513};
+  AttentionShape shape = shape_of(many ? 8 : 16, many ? 4 : 2, 1, many ? 700 : 513, 64, false, dtype);
+  shape.batch = static_cast<std::int64_t>(lengths.size());
+  shape.kv_block = 64;
+  const AttentionPlan plan = plan_attention_decode(shape, machine());
+  CHECK(plan.share == shape.group());  // a KV head is read once
+  std::vector<Tensors> tensors;
+  std::vector<float> q;
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    AttentionShape one = shape;
+    one.batch = 1;
+    one.seq_k = lengths[i];
+    tensors.push_back(random_tensors(one, 4 + static_cast<float>(i)));
+    q.insert(q.end(), tensors[i].q.begin(), tensors[i].q.end());
+    bytes += 2 * lengths[i] * shape.kv_heads * shape.head_dim * bytes_of(dtype);
+  }
+  const auto run = [&](sim::Cluster& cluster, const ResultArea& area) {
+    std::vector<AttentionCache> caches;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      AttentionShape one = shape;
+      one.batch = 1;
+      one.seq_k = lengths[i];
+      caches.push_back({lengths[i], upload(cluster, cache(one, tensors[i].k, true), dtype),
+                        upload(cluster, cache(one, tensors[i].v, false), dtype)});
+    }
+    const sim::LaunchResult result =
+        cluster.launch(attention_decode(cluster, plan, upload(cluster, q, dtype), area.data(), caches));
+    expect_clean(result);
+    const auto ddr = static_cast<std::size_t>(sim::Space::ddr), am = static_cast<std::size_t>(sim::Space::am);
+    // In FP16, Q comes to AM too.
+    CHECK(result.bytes.read[ddr][am] == bytes + (dtype == DType::f16 ? shape.q_elements() * 2 : 0));
+    return result.cycles;
+  };
+  sim::Cluster& cluster = fresh({sim::Depth::functional, false});
+  const ResultArea area(cluster, shape.q_elements(), dtype);
+  const std::int64_t cycles = run(cluster, area);
+  const std::vector<float> o = area.read(cluster);
+  const std::int64_t d = shape.head_dim;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    for (std::int64_t head = 0; head < shape.heads; ++head) {
+      const std::int64_t kv = head / shape.group() * lengths[i] * d;
+      expect_row(shape, false, (lengths[i] + 127) / 128, part(tensors[i].q, head * d, d),
+                 part(tensors[i].k, kv, lengths[i] * d), part(tensors[i].v, kv, lengths[i] * d), lengths[i],
+                 part(o, (static_cast<std::int64_t>(i) * shape.heads + head) * d, d),
+                 fmt::format("request {} head {}", i, head));
+    }
+  }
+  sim::Cluster& timing = fresh({sim::Depth::timing});
+  const ResultArea timed(timing, shape.q_elements(), dtype);
+  CHECK(run(timing, timed) == cycles);
+}
+
+TEST_CASE("decode waits for the DDR alone", "[attention]") {
+  AttentionShape shape = shape_of(32, 8, 1, 4096, 128, false, DType::f16);
+  shape.batch = 8;
+  shape.kv_block = 512;
+  sim::Cluster& cluster = fresh({sim::Depth::timing});
+  std::vector<AttentionCache> caches;
+  std::int64_t bytes = 0;
+  for (std::int64_t i = 0; i < shape.batch; ++i) {
+    const std::int64_t length = 4096 - 400 * i, size = 8 * ((length + 511) / 512) * 512 * 128 * 2;
+    caches.push_back({length, cluster.ddr_malloc(size), cluster.ddr_malloc(size)});
+    bytes += 2 * 8 * length * 128 * 2;
+  }
+  const AttentionPlan plan = plan_attention_decode(shape, machine());
+  const std::int64_t q_bytes = shape.q_elements() * 2;
+  const sim::Pointer q = cluster.ddr_malloc(q_bytes), o = cluster.ddr_malloc(q_bytes);
+  const std::int64_t cycles = cluster.launch(attention_decode(cluster, plan, q, o, caches)).cycles;
+  const sim::MachineConfig config = machine();
+  const double running = static_cast<double>(cycles) - config.cluster.launch_us * config.cycles_per_us();
+  const double least = static_cast<double>(bytes) / config.bytes_per_cycle(config.ddr.bandwidth_gb_s);
+  INFO(least / running);
+  CHECK(least / running >= 0.9);
 }
 
 TEST_CASE("what attention cannot do is refused with the reason", "[attention]") {
