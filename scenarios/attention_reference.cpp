@@ -14,10 +14,11 @@ namespace mtsim::scenarios {
 // three additions of partial sums), or u |score| more; a weight exp(x) then by scale times that, by 2 u |x| for the two
 // roundings of x, and by 6 u a pass (exponential 1.8 u, rescaling of O and of the sum). V adds keys + 3 + passes
 // roundings, the sum of weights keys / 32 + 8 + passes, 1 / sum and the last product 3. exp(-87) stands for what is
-// less.
+// less. Storage in FP16 adds 2^-11 of a score, and of a weight that or 2^-25.
 AttentionRow attention_row(std::span<const float> q, std::span<const float> k, std::span<const float> v, double scale,
-                           bool scales_apart, std::int64_t passes) {
+                           const AttentionKind& kind) {
   constexpr double u = 0x1p-24;
+  const double stored = kind.half_scores ? 0x1p-11 : 0, apart = kind.scales_apart ? u : 0;
   const std::size_t d = q.size(), keys = k.size() / d;
   AttentionRow row{std::vector<double>(d), std::vector<double>(d)};
   std::vector<double> weights(keys), errors(keys);
@@ -30,11 +31,11 @@ AttentionRow attention_row(std::span<const float> q, std::span<const float> k, s
       magnitude += std::abs(product);
     }
     weights[j] = score;
-    errors[j] = scale * u * (static_cast<double>(d + 3) * magnitude + (scales_apart ? std::abs(score) : 0));
+    errors[j] = scale * (u * static_cast<double>(d + 3) * magnitude + (apart + stored) * std::abs(score));
     most = std::max(most, score);
   }
   if (keys == 0) return row;
-  const auto n = static_cast<double>(keys), parts = static_cast<double>(passes);
+  const auto n = static_cast<double>(keys), parts = static_cast<double>(kind.passes);
   double sum = 0, sum_error = 0;
   for (std::size_t j = 0; j < keys; ++j) {
     const double x = scale * (weights[j] - most);
@@ -46,7 +47,8 @@ AttentionRow attention_row(std::span<const float> q, std::span<const float> k, s
   const double relative = sum_error / sum;
   std::vector<double> magnitudes(d), first(d);
   for (std::size_t j = 0; j < keys; ++j) {
-    const double error = (errors[j] + weights[j] * (n + 3 + parts) * u) / sum;
+    const double error =
+        (errors[j] + weights[j] * ((n + 3 + parts) * u + stored)) / sum + (kind.half_scores ? 0x1p-25 : 0);
     for (std::size_t c = 0; c < d; ++c) {
       const auto x = static_cast<double>(v[j * d + c]);
       row.values[c] += weights[j] / sum * x;

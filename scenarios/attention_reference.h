@@ -13,9 +13,14 @@ struct AttentionRow {
   std::vector<double> values, bounds;
 };
 
-/// q [head_dim], the keys that the row sees: k and v [keys, head_dim]. `scales_apart`: the kernel rounds scale * score;
-/// `passes`: how many parts of the keys online softmax joins, at most.
+/// q [head_dim], the keys that the row sees: k and v [keys, head_dim]. `passes`: how many
+/// parts of the keys online softmax joins, at most. `scales_apart`: the kernel rounds scale * score; `half_scores`:
+/// scores and weights are stored in FP16.
+struct AttentionKind {
+  std::int64_t passes = 1;
+  bool scales_apart = false, half_scores = false;
+};
 AttentionRow attention_row(std::span<const float> q, std::span<const float> k, std::span<const float> v, double scale,
-                           bool scales_apart, std::int64_t passes);
+                           const AttentionKind& kind);
 
 }  // namespace mtsim::scenarios

@@ -65,7 +65,7 @@ void add_run_options(CLI::App& sub, Options& options) {
                "Timing depth: profile every microkernel call anew and keep nothing on disk");
   sub.add_flag("--verify", options.request.options.verify, "Compare with FP64; implies functional depth");
   sub.add_flag("--skip-pieces", options.request.options.skip_pieces,
-               "Timing depth: simulate a few of many equal pieces (heads) and take the rest to be like the last");
+               "Timing depth: simulate a few of many equal pieces (heads) and take the others to be like the last two");
   sub.add_option("--seed", options.request.options.seed, "Of the random operands (default 1)")->check(whole_number(0));
 }
 

@@ -56,10 +56,9 @@ void append(sim::LaunchResult& all, const sim::LaunchResult& next) {
   all.fault = next.fault;
 }
 
-sim::LaunchResult extrapolated(const sim::LaunchResult& fewer, const sim::LaunchResult& more, std::int64_t pieces) {
+sim::LaunchResult extrapolated(const sim::LaunchResult& fewer, const sim::LaunchResult& more, std::int64_t times) {
   sim::LaunchResult all = more;
-  for_each_count(all, fewer,
-                 [pieces](std::int64_t& count, std::int64_t before) { count += pieces * (count - before); });
+  for_each_count(all, fewer, [times](std::int64_t& count, std::int64_t before) { count += times * (count - before); });
   return all;
 }
 

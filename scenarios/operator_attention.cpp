@@ -44,6 +44,7 @@ kernels::AttentionChoice choice_of(const std::vector<std::string>& variant) {
     if (variant[0] == to_string(v)) choice.variant = v;
   }
   if (variant[1] == "paper") choice.sequence = AttentionSequence::paper;
+  if (variant[3] == "f16_scores" && choice.variant == AttentionVariant::unfused) choice.scores = DType::f16;
   return choice;
 }
 
@@ -79,6 +80,7 @@ class AttentionCase final : public OperatorCase {
     Json json;
     json["sequence"] = m_plan.choice.sequence == AttentionSequence::paper ? "paper" : "best";
     json["causal"] = m_plan.shape.causal;
+    json["scores"] = to_string(m_plan.choice.scores);
     json["tile"] = {{"mr", m_plan.tiles.mr}, {"mc", m_plan.tiles.mc}, {"pass", m_plan.tiles.pass}};
     json["heads_at_once"] = m_plan.share;
     json["rounds"] = m_plan.rounds(m_cores);
@@ -159,7 +161,8 @@ class AttentionCase final : public OperatorCase {
       };
       const AttentionRow expected =
           attention_row(part(m_q, row, 1), part(m_k, kv, keys), part(m_v, kv, keys), static_cast<double>(s.scale),
-                        m_plan.choice.sequence == AttentionSequence::paper, (s.seq_k + 127) / 128);
+                        {(s.seq_k + 127) / 128, m_plan.choice.sequence == AttentionSequence::paper,
+                         m_plan.choice.scores == DType::f16});
       for (std::int64_t c = 0; c < d; ++c) {
         const auto i = static_cast<std::size_t>(c);
         double bound = expected.bounds[i];
@@ -207,7 +210,8 @@ class AttentionCase final : public OperatorCase {
                                 {"v", times(Traffic::v, kv), expected(&AttentionTraffic::v)}};
     if (m_plan.choice.variant == AttentionVariant::unfused) {
       const AttentionShape& s = m_plan.shape;
-      const double scores = 4.0 * static_cast<double>(s.batch * s.heads * s.seq_q) * static_cast<double>(s.seq_k);
+      const double scores = static_cast<double>(bytes_of(m_plan.choice.scores)) *
+                            static_cast<double>(s.batch * s.heads * s.seq_q) * static_cast<double>(s.seq_k);
       all.push_back({"scores", times(Traffic::scratch, scores), std::nullopt});
     }
     return all;
@@ -252,7 +256,10 @@ class Attention final : public Operator {
                             {"head_dim", "A multiple of 16, at most 256", 128},
                             {"kv_block", "Positions of a block of K and V in DDR; 0: all in one", 0, 0}},
              .dtypes = {DType::f32, DType::f16},
-             .variants = {{{"mt", "flash", "unfused"}}, {{"best", "paper"}}, {{"full", "causal"}}},
+             .variants = {{{"mt", "flash", "unfused"}},
+                          {{"best", "paper"}},
+                          {{"full", "causal"}},
+                          {{"f32_scores", "f16_scores"}}},
              .tiles = "Rows of Q of a core, keys of a block in AM, blocks whose scores are kept: mr=64,mc=512,pass=1",
              .examples = {"--batch 4 --heads 32 --seq 2048", "--heads 32 --kv-heads 4 --seq 1 --context 4096",
                           "--heads 2 --seq 100 --causal --variant flash --verify"},

@@ -18,8 +18,8 @@ namespace mtsim::scenarios {
 
 namespace {
 
-/// Of many equal pieces. The first one fills the pipeline, the last one drains it: the two in between show that the
-/// time of a piece has settled (pieces_test.cpp compares with whole runs).
+/// Of many equal pieces, and one more where they are odd: what is left out are pairs like the last two, since buffers
+/// take turns. The first two fill the pipeline (pieces_test.cpp compares with whole runs).
 constexpr std::int64_t k_simulated_pieces = 4;
 
 /// "gemm m=1 n=2 k=3".
@@ -122,17 +122,17 @@ sim::LaunchResult OperatorRunner::launch_pieces(const OperatorRequest& request, 
                                                 std::int64_t& simulated) {
   const std::int64_t pieces = the_case.pieces();
   simulated = pieces;
-  if (!request.options.skip_pieces || request.options.depth != sim::Depth::timing || pieces <= k_simulated_pieces)
+  if (!request.options.skip_pieces || request.options.depth != sim::Depth::timing || pieces <= k_simulated_pieces + 1)
     return launch(request, the_case);
   if (m_watch != nullptr && (m_watch->observer() != nullptr || m_watch->interceptor() != nullptr))
     throw UsageError("--skip-pieces with a trace or a mistake: they are of whole runs; leave one of them out");
-  simulated = k_simulated_pieces;
-  the_case.limit(simulated - 1);
+  simulated = k_simulated_pieces + pieces % 2;
+  the_case.limit(simulated - 2);
   const sim::LaunchResult fewer = launch(request, the_case);
   the_case.limit(simulated);
   const sim::LaunchResult more = launch(request, the_case);
   if (fewer.fault || more.fault) return more;
-  return extrapolated(fewer, more, pieces - simulated);
+  return extrapolated(fewer, more, (pieces - simulated) / 2);
 }
 
 OperatorOutcome OperatorRunner::run(const OperatorRequest& request) {

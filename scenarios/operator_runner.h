@@ -24,8 +24,8 @@ struct CaseOptions {
   std::uint64_t seed = 1;       // of the operands
   bool hazards = true;          // look for DMA races
   std::int64_t max_cycles = 0;  // a launch that takes longer throws sim::LaunchCut; 0: no limit
-  // Timing depth: of many equal pieces (OperatorCase::pieces) a few are simulated, the others take what the last of
-  // those takes.
+  // Timing depth: of many equal pieces (OperatorCase::pieces) a few are simulated, the others take what the last
+  // two of those take.
   bool skip_pieces = false;
 };
 

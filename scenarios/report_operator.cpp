@@ -86,7 +86,7 @@ std::vector<std::string> notes(const OperatorOutcome& outcome) {
             "program's start",
       std::string(k_not_modelled)};
   if (outcome.simulated_pieces < outcome.pieces) {
-    notes.push_back(fmt::format("{} of {} equal pieces were simulated; the others take what the last of them took",
+    notes.push_back(fmt::format("{} of {} equal pieces were simulated; the others take what the last two of them took",
                                 outcome.simulated_pieces, outcome.pieces));
   }
   return notes;

@@ -69,19 +69,23 @@ sim::DspProgram softmax_of_scores(sim::Cluster& cluster, const AttentionPlan& pl
   const AttentionShape shape = plan.shape;
   const sim::Kernel best = cluster.load(program("softmax", cluster.machine().pipeline));
   const StreamPlan stream_plan = plan_softmax_of_scores(plan, cluster.machine());
-  const std::int64_t pitch = stream_plan.shape.inputs[0].pitch(), blocks = row_blocks(pitch / 4);
-  const bool paper = plan.choice.sequence == AttentionSequence::paper;
+  const std::int64_t blocks = row_blocks(Sizes(plan).score_row), pitch = blocks * k_row_block * 4;  // in FP32
+  const bool paper = plan.choice.sequence == AttentionSequence::paper, half = plan.choice.scores == DType::f16;
   const auto kernel = [=](sim::Dsp& dsp, const StreamTile& tile) {
     const sim::Pointer kept = tile.scratch + k_rows_area_bytes, lanes = kept + k_block;
     dsp.call(kernels.lanes, {lanes});
     for_each_row_group(tile.items, [&](std::int64_t first, std::int64_t count) {
-      const ScoreRows rows{tile.inputs[0] + first * pitch, tile.first + first, count, pitch, tile.scratch, kept, lanes};
+      const sim::Pointer stored = tile.inputs[0] + first * (half ? pitch / 2 : pitch);
+      const sim::Pointer x = half ? tile.scratch_items : stored;
+      const ScoreRows rows{x, tile.first + first, count, pitch, tile.scratch, kept, lanes};
       dsp.loop_iteration();
+      if (half) dsp.call(kernels.widen, {stored, x, count * pitch});
       mask_rows(dsp, shape, kernels, rows);
       if (paper)
         paper_rows(dsp, shape, kernels, rows);
       else
-        dsp.call(best, {rows.x, rows.x, rows.x, rows.area, count, blocks, bits(shape.scale)});
+        dsp.call(best, {x, x, x, rows.area, count, blocks, bits(shape.scale)});
+      if (half) dsp.call(kernels.narrow, {x, stored, count * pitch});
     });
   };
   return stream(cluster, stream_plan, {{memory.scratch}, {memory.scratch}, {}}, kernel);
@@ -89,15 +93,19 @@ sim::DspProgram softmax_of_scores(sim::Cluster& cluster, const AttentionPlan& pl
 
 StreamPlan plan_softmax_of_scores(const AttentionPlan& plan, const sim::MachineConfig& machine) {
   const Sizes sizes(plan);
-  const std::int64_t row = 4 * sizes.score_row, pitch = row_pitch(sizes.score_row, DType::f32);
-  return plan_stream({.op = "attention unfused: softmax",
-                      .items = plan.shape.seq_q,
-                      .inputs = {{"scores", row, pitch}},
-                      .outputs = {{"weights", row, pitch}},
-                      .constants = {},
-                      .in_place = true,
-                      .scratch_bytes = k_rows_area_bytes + k_block + k_lanes_bytes},
-                     0, machine);
+  const std::int64_t row = sizes.score_bytes * sizes.score_row;
+  const std::int64_t pitch = row_pitch(sizes.score_row, plan.choice.scores);
+  return plan_stream(
+      {.op = "attention unfused: softmax",
+       .items = plan.shape.seq_q,
+       .inputs = {{"scores", row, pitch}},
+       .outputs = {{"weights", row, pitch}},
+       .constants = {},
+       .in_place = true,
+       .scratch_bytes = k_rows_area_bytes + k_block + k_lanes_bytes,
+       // FP16 rows are widened there, as many as are reduced together; a tile has as many at least.
+       .scratch_item_bytes = plan.choice.scores == DType::f16 ? row_pitch(sizes.score_row, DType::f32) : 0},
+      0, machine);
 }
 
 }  // namespace attention

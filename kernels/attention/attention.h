@@ -56,6 +56,7 @@ struct AttentionShape {
 struct AttentionChoice {
   AttentionVariant variant = AttentionVariant::mt;
   AttentionSequence sequence = AttentionSequence::best;
+  DType scores = DType::f32;  // unfused: of scores and weights in DDR
 };
 
 /// Block sizes; 0 is chosen for the shape.

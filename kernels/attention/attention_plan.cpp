@@ -43,7 +43,7 @@ Sizes::Sizes(const AttentionPlan& plan) {
   row = 4 * padded_d;
   slot = whole(plan.tiles.mc * row);
   wire = whole(plan.tiles.mc * padded_d * bytes);
-  tile = whole(plan.tiles.mr * k_tile_pitch);
+  tile = round_up(plan.tiles.mr * k_tile_pitch, k_wide_block);
   block_tiles = plan.tiles.mc / k_tile_keys;
   groups = ceil_div(plan.tiles.mr, k_group_rows);
   vectors = groups * k_group_rows * k_vector_bytes;
@@ -55,6 +55,7 @@ Sizes::Sizes(const AttentionPlan& plan) {
   weights = round_up(plan.tiles.mr * plan.weight_columns * 4, 256);
   token_block = plan.tiles.mr / plan.share;
   score_row = round_up(shape.seq_k, k_key_unit);
+  score_bytes = bytes_of(plan.choice.scores);
 }
 
 std::vector<KeyStep> key_steps(const AttentionPlan& plan) {
@@ -132,11 +133,13 @@ void measure(AttentionPlan& plan, const sim::MachineConfig& machine) {
   while (plan.weight_columns > k_lanes && sm() > machine.core.sm_bytes) plan.weight_columns /= 2;
   plan.sm_bytes = sm();
 
-  plan.homes = mt || flash ? plan.tiles.pass * Sizes(plan).block_tiles : 0;
+  const bool wires = !mt && !flash && plan.choice.scores == DType::f16;  // tiles of weights arrive in FP16
+  plan.homes = mt || flash ? plan.tiles.pass * Sizes(plan).block_tiles : wires ? 2 : 0;
   const Sizes s(plan);
   const std::int64_t softmax = mt || flash ? 3 * s.vectors + k_turn_bytes : 0;
   const std::int64_t q_wire = s.half ? s.q_wire : 0;
-  const std::int64_t fixed = 2 * s.slot + softmax + (flash ? 2 : 1) * (s.o + s.kept) + whole(k_lanes_bytes) + q_wire;
+  const std::int64_t fixed =
+      2 * s.slot + softmax + (flash ? 2 : 1) * (s.o + s.kept) + whole(k_lanes_bytes) + q_wire + (wires ? s.tile : 0);
   const std::int64_t fit = std::max<std::int64_t>(0, machine.core.am_bytes - fixed) / s.tile;
   // All of them, or two to work on and the rest to stay; flash needs all. FP16 blocks of flash arrive in them.
   const std::int64_t all = mt ? plan.homes : s.block_tiles;
@@ -148,7 +151,7 @@ void measure(AttentionPlan& plan, const sim::MachineConfig& machine) {
   plan.am_bytes = fixed + plan.score_tiles * s.tile;
   plan.gsm_bytes = machine.cluster.cores * s.home;
   if (plan.choice.variant == AttentionVariant::unfused)
-    plan.scratch_bytes = plan.shape.seq_q * s.score_row * 4;
+    plan.scratch_bytes = plan.shape.seq_q * s.score_row * s.score_bytes;
   else if (flash)
     plan.scratch_bytes = plan.rounds(machine.cluster.cores) * machine.cluster.cores * (s.kept + s.o);
 }
@@ -224,6 +227,8 @@ AttentionPlan plan_attention(const AttentionShape& shape, const AttentionTiles& 
   attention::check_shape(shape);
   if (tiles.mc % attention::k_tile_keys != 0)
     throw KernelError(fmt::format("attention: mc={} is no multiple of {}", tiles.mc, attention::k_tile_keys));
+  if (choice.scores != DType::f32 && choice.variant != AttentionVariant::unfused)
+    throw KernelError(fmt::format("attention {}: its scores stay on chip, in f32", to_string(choice.variant)));
   if (tiles.pass > 0 && choice.variant != AttentionVariant::mt)
     throw KernelError(fmt::format("attention {}: pass={} is of mt alone", to_string(choice.variant), tiles.pass));
   AttentionPlan plan;

@@ -48,6 +48,7 @@ struct Sizes {
   std::int64_t weights;      // a chunk in SM
   std::int64_t token_block;  // tokens of a core in a round
   std::int64_t score_row;    // unfused: elements of a row of scores in DDR
+  std::int64_t score_bytes;  // and bytes of one
 };
 
 /// A block of K^T and V as it is loaded.
@@ -170,6 +171,8 @@ class CoreProgram {
   void divide(sim::Pointer kept, sim::Pointer o);
   int store(sim::Pointer o, const RowBlock& block);
 
+  /// Of a tile in GSM.
+  sim::Pointer home(std::size_t tile) const;
   void mask(sim::Pointer tile, std::int64_t position, std::int64_t keys);
   void fill(sim::Pointer am, std::int64_t bytes, std::uint64_t value) {
     m_dsp.call(m_kernels.fill, {am, bytes, value});
@@ -197,7 +200,6 @@ class CoreProgram {
     std::int64_t column = 0, keys = 0;
   };
   sim::Pointer slot(std::size_t tile) const;
-  sim::Pointer home(std::size_t tile) const;
   void send(std::size_t tile);
   void recall(std::size_t tile);
   void weigh(std::size_t tile);

@@ -62,11 +62,14 @@ std::vector<float> cache(const AttentionShape& s, const std::vector<float>& valu
 /// and P products, 1 / sum and the last product take 3 u. Hence, for weights w that sum to 1:
 ///   |O - o| <= (sum w |v| (E + (n + 3 + P) u) + |o| (sum w E + (n / 32 + 11 + P) u)) / (1 - sum w E) + exp(-87) (sum
 ///   |v| + n |o|)
-/// and 2^-11 |o| or 2^-25 of FP16.
-void expect_row(const AttentionShape& s, bool scales_apart, std::int64_t passes, std::span<const float> q,
+/// and 2^-11 |o| or 2^-25 of FP16. Scores that are stored in FP16 are off by 2^-11 |s| more, weights by 2^-11 w or
+/// 2^-25.
+void expect_row(const AttentionShape& s, const AttentionChoice& choice, std::int64_t passes, std::span<const float> q,
                 std::span<const float> k, std::span<const float> v, std::int64_t keys, std::span<const float> o,
                 const std::string& where) {
   const std::int64_t d = s.head_dim;
+  const long double apart = choice.sequence == AttentionSequence::paper ? k_u : 0;
+  const long double stored = choice.scores == DType::f16 ? 0x1p-11L : 0;
   const auto at = [](std::span<const float> x, std::int64_t i) {
     return static_cast<long double>(x[static_cast<std::size_t>(i)]);
   };
@@ -81,8 +84,8 @@ void expect_row(const AttentionShape& s, bool scales_apart, std::int64_t passes,
     }
     bad = bad || std::isnan(sum) || (std::isinf(sum) && sum > 0);
     score.push_back(sum);
-    error.push_back(
-        std::isinf(magnitude) ? 0 : s.scale * ((d + 3) * k_u * magnitude + (scales_apart ? k_u * std::abs(sum) : 0)));
+    error.push_back(std::isinf(magnitude) ? 0
+                                          : s.scale * ((d + 3) * k_u * magnitude + (apart + stored) * std::abs(sum)));
     most = std::max(most, sum);
   }
   const bool masked = std::isinf(most) && most < 0;
@@ -116,7 +119,8 @@ void expect_row(const AttentionShape& s, bool scales_apart, std::int64_t passes,
       const long double x = at(v, j * d + c);
       const auto i = static_cast<std::size_t>(j);
       if (weight[i] > 0) value += weight[i] / total * x;
-      first += (weight_error[i] + weight[i] * (n + 3 + passes) * k_u) / total * std::abs(x);
+      first += (weight_error[i] + weight[i] * ((n + 3 + passes) * k_u + stored)) / total * std::abs(x);
+      if (stored > 0) first += 0x1p-25L * std::abs(x);
       sum_v += std::abs(x);
     }
     if (std::isnan(value) || std::isinf(value)) {
@@ -160,9 +164,10 @@ Run launch(sim::Cluster& cluster, const AttentionPlan& plan, const AttentionOper
 std::vector<float> check(const AttentionShape& shape, const AttentionChoice& choice, const Tensors& tensors,
                          const AttentionTiles& tiles = {}) {
   const AttentionPlan plan = plan_attention(shape, tiles, choice, machine());
-  INFO(fmt::format("{} {}: {} heads of {}, {} x {}, {}, mr={} mc={} pass={}", to_string(choice.variant),
-                   choice.sequence == AttentionSequence::paper ? "paper" : "best", shape.heads, shape.head_dim,
-                   shape.seq_q, shape.seq_k, to_string(shape.dtype), plan.tiles.mr, plan.tiles.mc, plan.tiles.pass));
+  INFO(fmt::format("{} {} {} scores: {} heads of {}, {} x {}, {}, mr={} mc={} pass={}", to_string(choice.variant),
+                   choice.sequence == AttentionSequence::paper ? "paper" : "best", to_string(choice.scores),
+                   shape.heads, shape.head_dim, shape.seq_q, shape.seq_k, to_string(shape.dtype), plan.tiles.mr,
+                   plan.tiles.mc, plan.tiles.pass));
   sim::Cluster& cluster = fresh({sim::Depth::functional, false});
   AttentionOperands operands{upload(cluster, tensors.q, shape.dtype),
                              upload(cluster, cache(shape, tensors.k, true), shape.dtype),
@@ -180,8 +185,8 @@ std::vector<float> check(const AttentionShape& shape, const AttentionChoice& cho
     const std::int64_t kv = (batch * shape.kv_heads + head / shape.group()) * shape.seq_k * d;
     const std::int64_t keys =
         shape.causal ? std::clamp<std::int64_t>(shape.seq_k - shape.seq_q + token + 1, 0, shape.seq_k) : shape.seq_k;
-    expect_row(shape, choice.sequence == AttentionSequence::paper, passes, part(tensors.q, row * d, d),
-               part(tensors.k, kv, shape.seq_k * d), part(tensors.v, kv, shape.seq_k * d), keys, part(o, row * d, d),
+    expect_row(shape, choice, passes, part(tensors.q, row * d, d), part(tensors.k, kv, shape.seq_k * d),
+               part(tensors.v, kv, shape.seq_k * d), keys, part(o, row * d, d),
                fmt::format("batch {} token {} head {}", batch, token, head));
   }
 
@@ -211,8 +216,14 @@ AttentionShape shape_of(std::int64_t heads, std::int64_t kv_heads, std::int64_t 
 AttentionChoice any_choice() {
   using enum AttentionVariant;
   using enum AttentionSequence;
-  return GENERATE(values<AttentionChoice>(
-      {{mt, best}, {mt, paper}, {flash, best}, {flash, paper}, {unfused, best}, {unfused, paper}}));
+  return GENERATE(values<AttentionChoice>({{mt, best},
+                                           {mt, paper},
+                                           {flash, best},
+                                           {flash, paper},
+                                           {unfused, best},
+                                           {unfused, paper},
+                                           {unfused, best, DType::f16},
+                                           {unfused, paper, DType::f16}}));
 }
 
 }  // namespace
@@ -272,10 +283,14 @@ TEST_CASE("scores up to 1e4 before scaling choose the largest", "[attention]") {
   const AttentionChoice choice = any_choice();
   AttentionShape shape = shape_of(1, 1, 40, 150, 64, false);
   Tensors tensors = random_tensors(shape);
-  // Row r points along key r: a score of 1e4 there, and up to 1e4 of either sign elsewhere.
+  // Row r points along key r: a score of 1e4 there, and up to 1e4 of either sign elsewhere. In FP16 such scores are off
+  // by 5, so that weights are by a factor of 2: there they go up to 1e3.
+  const float length = choice.scores == DType::f16 ? 48 : 480;
   for (std::int64_t r = 0; r < shape.seq_q; ++r) {
-    for (std::int64_t i = 0; i < shape.head_dim; ++i)
-      tensors.q[static_cast<std::size_t>(r * 64 + i)] = 480 * tensors.k[static_cast<std::size_t>(r * 64 + i)];
+    for (std::int64_t i = 0; i < shape.head_dim; ++i) {
+      const auto at = static_cast<std::size_t>(r * 64 + i);
+      tensors.q[at] = length * tensors.k[at];
+    }
   }
   check(shape, choice, tensors);
   shape.causal = true;
@@ -359,7 +374,7 @@ TEST_CASE("one launch decodes requests whose caches have any lengths", "[attenti
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     for (std::int64_t head = 0; head < shape.heads; ++head) {
       const std::int64_t kv = head / shape.group() * lengths[i] * d;
-      expect_row(shape, false, (lengths[i] + 127) / 128, part(tensors[i].q, head * d, d),
+      expect_row(shape, {}, (lengths[i] + 127) / 128, part(tensors[i].q, head * d, d),
                  part(tensors[i].k, kv, lengths[i] * d), part(tensors[i].v, kv, lengths[i] * d), lengths[i],
                  part(o, (static_cast<std::int64_t>(i) * shape.heads + head) * d, d),
                  fmt::format("request {} head {}", i, head));
