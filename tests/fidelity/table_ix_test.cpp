@@ -12,7 +12,7 @@
 
 namespace {
 
-nlohmann::json run_table() {
+const nlohmann::json& run_table() {
   static nlohmann::json table;  // once for all cases
   if (!table.is_null()) return table;
   FILE* pipe = popen(MTSIM_COMMAND " run " MTSIM_SOURCE "/scenarios/paper/table_ix.yaml --json -", "r");
@@ -39,7 +39,7 @@ std::map<std::pair<int, int>, double> latencies(const std::string& variant, bool
 }  // namespace
 
 TEST_CASE("Table IX is predicted within 10 percent for MT Attention and 12 for FlashAttention", "[fidelity]") {
-  const auto table = run_table();
+  const auto& table = run_table();
   CHECK(table.at("cases").size() == 48);
   const auto mape = [&](const char* variant) {
     return table.at("table_summary").at(variant).at("latency_ms").at("mape_percent").get<double>();
