@@ -20,7 +20,7 @@ Json case_json(const Scenario& scenario, const Point& at) {
   Json json;
   for (std::size_t a = 0; a < scenario.axes.size(); ++a) {
     const Axis& axis = scenario.axes[a];
-    if (!axis.is_named()) json[axis.name] = at[a];
+    if (!axis.is_named() && at[a] != 0) json[axis.name] = at[a];  // 0: as the dimension's help says
     if (!axis.words.empty()) json[axis.name] = axis.text(at[a]);
     if (axis.is_dtype && axis.values.size() > 1) json[axis.name] = axis.text(at[a]);
   }

@@ -189,6 +189,10 @@ const std::map<std::string, Contract> k_contracts = {
     {"attention_paper", attention_paper},
     {"attention_rescale", attention_rescale},
     {"attention_rows", attention_rows},
+    {"attention_widen",  // x, y, bytes
+     [](const Call& call) {
+       return KernelContract{{call.row(0, call.number(2) / 2)}, {call.row(1, call.number(2))}};
+     }},
     {"silu_mul", add},  // gate, up, bytes
     {"convert", convert},
     {"softmax", softmax},
