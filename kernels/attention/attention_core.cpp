@@ -149,6 +149,7 @@ int CoreProgram::broadcast(Matrix matrix, std::int64_t item, const KeyStep& step
   const sim::Pointer head = (matrix == Matrix::k ? m_operands.kt : m_operands.v) +
                             index * m_shape.blocks() * m_shape.block() * m_sizes.d * m_sizes.bytes;
   const KeyMove move = prepare(matrix, head, step, wire);
+  set_priority(k_usual);
   return m_dsp.dma_broadcast(move.from, move.from_rows, wire, move.to_rows, 0);
 }
 
@@ -162,6 +163,7 @@ void CoreProgram::ask_for_queries(const RowBlock& block) {
   m_q_rows = rows(block);
   if (m_q_rows == 0) return;
   const std::int64_t bytes = m_q_rows * m_sizes.d * m_sizes.bytes;
+  set_priority(k_usual);
   m_q_channel = m_dsp.dma_p2p(q_at(m_operands.q, block), ddr_rows(block), m_sizes.half ? m_q_wire : m_q, {1, bytes, 0});
 }
 
@@ -172,6 +174,7 @@ void CoreProgram::stage_queries() {
   free_tiles(bytes);
   widen(m_q_wire, m_tiles[0], bytes);
   const sim::Pointer gsm = m_memory.gsm + m_core * m_sizes.home + m_plan.homes * m_sizes.tile;
+  set_priority(k_usual);
   m_q_home_channel = m_dsp.dma_p2p(m_tiles[0], {1, bytes, 0}, gsm, {1, bytes, 0});
 }
 
@@ -180,6 +183,7 @@ void CoreProgram::fetch_queries() {
   wait(m_q_home_channel);
   const std::int64_t bytes = m_q_rows * m_sizes.d * 4;
   const sim::Pointer gsm = m_memory.gsm + m_core * m_sizes.home + m_plan.homes * m_sizes.tile;
+  set_priority(k_usual);
   m_q_channel = m_dsp.dma_p2p(gsm, {1, bytes, 0}, m_q, {1, bytes, 0});
 }
 
@@ -207,6 +211,7 @@ void CoreProgram::multiply(const Product& p) {
 int CoreProgram::store(sim::Pointer o, const RowBlock& block) {
   const std::int64_t rows = this->rows(block), bytes = m_sizes.d * m_sizes.bytes;
   if (m_sizes.half) m_dsp.call(m_kernels.narrow, {o, o, round_up(rows * m_sizes.row, k_block)});
+  set_priority(k_usual);
   return m_dsp.dma_p2p(o, {rows, bytes, m_sizes.padded_d * m_sizes.bytes - bytes}, q_at(m_operands.o, block),
                        ddr_rows(block));
 }

@@ -92,6 +92,7 @@ class Decode : KeyRing {
     const sim::Pointer head = (load.matrix == Matrix::k ? item.cache->kt : item.cache->v) +
                               item.head * blocks * m_shape.block() * m_sizes.d * m_sizes.bytes;
     const KeyMove move = prepare(load.matrix, head, load.step, wire);
+    set_priority(k_usual);
     return m_dsp.dma_p2p(move.from, move.from_rows, wire, move.to_rows);
   }
 

@@ -31,7 +31,7 @@ class FlashAttention : CoreProgram {
                  const Memory& memory, std::int64_t items)
       : CoreProgram(dsp, plan, operands, kernels, memory), m_items(items) {
     allocate_queries();
-    m_kt = m_dsp.vector_malloc(m_sizes.slot);
+    m_kt = m_dsp.vector_malloc(m_sizes.kt);
     m_v = m_dsp.vector_malloc(m_sizes.slot);
     for (OBuffer& buffer : m_o) {
       buffer.am = m_dsp.vector_malloc(m_sizes.kept + m_sizes.o);
@@ -137,6 +137,7 @@ class FlashAttention : CoreProgram {
     for (OBuffer& other : m_o) {
       if (other.round == visit.round) wait(other.out);
     }
+    set_priority(k_usual);
     buffer.in = m_dsp.dma_p2p(scratch(visit.round), scratch_row(visit), buffer.am, scratch_row(visit));
   }
 
@@ -165,6 +166,7 @@ class FlashAttention : CoreProgram {
       buffer.out = store(o, block(now));
       buffer.round = -1;
     } else {
+      set_priority(k_usual);
       buffer.out = m_dsp.dma_p2p(buffer.am, scratch_row(now), scratch(now.round), scratch_row(now));
       buffer.round = now.round;
     }

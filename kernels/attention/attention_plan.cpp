@@ -41,6 +41,7 @@ Sizes::Sizes(const AttentionPlan& plan) {
   d = shape.head_dim;
   padded_d = round_up(d, k_vector_bytes / bytes);
   row = 4 * padded_d;
+  kt = whole(plan.tiles.mc * d * 4);
   slot = whole(plan.tiles.mc * row);
   wire = whole(plan.tiles.mc * padded_d * bytes);
   tile = round_up(plan.tiles.mr * k_tile_pitch, k_wide_block);
@@ -108,13 +109,14 @@ std::string shortage(const AttentionPlan& plan, const sim::MachineConfig& machin
   };
   const Sizes s(plan);
   const auto [mr, mc, pass] = plan.tiles;
+  const bool flash = plan.choice.variant == AttentionVariant::flash;
   if (plan.sm_bytes > machine.core.sm_bytes)
     return needs("SM", plan.sm_bytes, machine.core.sm_bytes,
                  fmt::format("mr={} rows of Q take {}, two chunks of weights {}", mr, s.q, 2 * s.weights));
   if (plan.am_bytes > machine.core.am_bytes)
     return needs("AM", plan.am_bytes, machine.core.am_bytes,
-                 fmt::format("two blocks of mc={} keys take {}, {} tiles of scores {}", mc, 2 * s.slot,
-                             plan.score_tiles, plan.score_tiles * s.tile));
+                 fmt::format("two blocks of mc={} keys take {}, {} tiles of scores {}", mc,
+                             flash ? s.kt + s.slot : 2 * s.slot, plan.score_tiles, plan.score_tiles * s.tile));
   if (plan.gsm_bytes > machine.cluster.gsm_bytes)
     return needs("GSM", plan.gsm_bytes, machine.cluster.gsm_bytes,
                  fmt::format("weights of mr={} rows and {} blocks of mc={} keys on {} cores", mr, pass, mc,
@@ -138,8 +140,8 @@ void measure(AttentionPlan& plan, const sim::MachineConfig& machine) {
   const Sizes s(plan);
   const std::int64_t softmax = mt || flash ? 3 * s.vectors + k_turn_bytes : 0;
   const std::int64_t q_wire = s.half ? s.q_wire : 0;
-  const std::int64_t fixed =
-      2 * s.slot + softmax + (flash ? 2 : 1) * (s.o + s.kept) + whole(k_lanes_bytes) + q_wire + (wires ? s.tile : 0);
+  const std::int64_t fixed = (flash ? s.kt + s.slot : 2 * s.slot) + softmax + (flash ? 2 : 1) * (s.o + s.kept) +
+                             whole(k_lanes_bytes) + q_wire + (wires ? s.tile : 0);
   const std::int64_t fit = std::max<std::int64_t>(0, machine.core.am_bytes - fixed) / s.tile;
   // All of them, or two to work on and the rest to stay; flash needs all. FP16 blocks of flash arrive in them.
   const std::int64_t all = mt ? plan.homes : s.block_tiles;

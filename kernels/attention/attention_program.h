@@ -36,7 +36,8 @@ struct Sizes {
   std::int64_t bytes;        // of an element of them
   std::int64_t d, padded_d;  // elements of a row of V and O, in DDR and in AM
   std::int64_t row;          // FP32, of V and O in AM
-  std::int64_t slot, wire;   // a block of K^T or V, FP32; as it arrives in FP16
+  std::int64_t kt;           // a block of K^T, FP32
+  std::int64_t slot, wire;   // of K^T or V, FP32; as it arrives in FP16
   std::int64_t tile;         // of scores
   std::int64_t block_tiles;  // tiles of a block of keys
   std::int64_t groups;       // of k_group_rows
@@ -102,6 +103,12 @@ class CoreProgram {
 
   using Channel = std::optional<int>;
   void wait(Channel& channel, sim::Dsp::Source from = sim::Dsp::Source::current());
+
+  // --- Priorities of later transfers.
+  enum Priority : int { k_urgent = 0, k_usual = 1 };
+  void set_priority(int priority) {
+    if (priority != m_priority) m_dsp.set_priority(m_priority = priority);
+  }
 
   // --- Geometry.
   bool paper() const { return m_plan.choice.sequence == AttentionSequence::paper; }
@@ -200,13 +207,14 @@ class CoreProgram {
     std::int64_t column = 0, keys = 0;
   };
   sim::Pointer slot(std::size_t tile) const;
-  void send(std::size_t tile);
+  void send(std::size_t tile, int priority);
   void recall(std::size_t tile);
   void weigh(std::size_t tile);
   void ask_for_chunk(std::size_t chunk);
   void rows_call(const sim::Kernel& kernel, sim::Pointer kept);
   void free_tiles(std::int64_t bytes);
 
+  int m_priority = k_usual;
   Channel m_q_channel, m_q_home_channel;
   std::int64_t m_q_rows = 0;  // of those asked for
   RowBlock m_block;

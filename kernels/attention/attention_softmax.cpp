@@ -13,8 +13,6 @@ namespace {
 constexpr std::uint64_t k_minus_infinity = 0xFF800000'FF800000;
 constexpr std::int64_t k_most_sent = 8;  // transfers of tiles in flight: channels are left for everything else
 
-enum Priority : int { k_urgent = 0, k_usual = 1 };
-
 }  // namespace
 
 void CoreProgram::begin_pass(const RowBlock& block, std::int64_t first, std::int64_t end) {
@@ -49,12 +47,13 @@ sim::Pointer CoreProgram::home(std::size_t tile) const {
   return m_memory.gsm + m_core * m_sizes.home + static_cast<std::int64_t>(tile) * m_sizes.tile;
 }
 
-/// From its slot to its home.
-void CoreProgram::send(std::size_t tile) {
+/// From its slot to its home. Weights leave in the order in which stage 3 wants them, and not all at once.
+void CoreProgram::send(std::size_t tile, int priority) {
   const auto in_flight = [](const Channel& channel) { return channel.has_value(); };
   if (std::count_if(m_sent.begin(), m_sent.end(), in_flight) == k_most_sent)
     wait(*std::find_if(m_sent.begin(), m_sent.end(), in_flight));
   const sim::Rows row{1, m_block_rows * k_tile_pitch, 0};
+  set_priority(priority);
   m_sent[tile] = m_dsp.dma_p2p(slot(tile), row, home(tile), row);
 }
 
@@ -63,9 +62,8 @@ void CoreProgram::recall(std::size_t tile) {
   wait(m_sent[tile]);
   for (std::size_t t = tile + m_tiles.size(); t < m_pass.size(); t += m_tiles.size()) wait(m_sent[t]);
   const sim::Rows row{1, m_block_rows * k_tile_pitch, 0};
-  m_dsp.set_priority(k_urgent);  // before weights on their way, which have time
+  set_priority(k_urgent);  // before weights on their way, which have time
   m_recall[tile] = m_dsp.dma_p2p(home(tile), row, slot(tile), row);
-  m_dsp.set_priority(k_usual);
 }
 
 /// Behind the `keys` that the tile has, and behind those that a causal mask lets each row see.
@@ -104,7 +102,7 @@ void CoreProgram::score(std::int64_t step, sim::Pointer kt) {
     } else {
       m_dsp.call(m_kernels.most, {slot(t), m_first, m_second, m_block_rows, k_tile_pitch});
     }
-    if (t < m_spilled) send(t);
+    if (t < m_spilled) send(t, k_usual);
   }
 }
 
@@ -136,7 +134,7 @@ void CoreProgram::softmax(sim::Pointer kept, bool first, sim::Pointer o) {
     if (t >= ahead && t - ahead < m_spilled) recall(t - ahead);
     wait(m_recall[t]);
     weigh(t);
-    send(t);
+    send(t, k_usual + static_cast<int>(m_pass.size() - t));
   }
   ask_for_chunk(0);
   rows_call(m_kernels.add, kept);
@@ -148,6 +146,7 @@ void CoreProgram::ask_for_chunk(std::size_t index) {
   const Chunk& chunk = m_chunks[index];
   wait(m_sent[chunk.tile]);
   const std::int64_t bytes = 4 * round_up(chunk.keys, k_key_unit), pitch = 4 * m_plan.weight_columns;
+  set_priority(k_urgent);
   m_chunk_channel[index % 2] =
       m_dsp.dma_p2p(home(chunk.tile) + 4 * chunk.column, {m_block_rows, bytes, k_tile_pitch - bytes},
                     m_weights[index % 2], {m_block_rows, bytes, pitch - bytes});

@@ -138,7 +138,10 @@ void add_attentions(std::vector<MutantProgram>& all) {
   all.push_back(attention("attention, flash", shape(2, 11, 290, false, DType::f32), tiles, {flash, best}));
   all.push_back(attention("attention, flash, paper", shape(2, 11, 290, true, DType::f32), tiles, {flash, paper}));
   all.push_back(attention("attention, flash, FP16", shape(2, 11, 290, false, DType::f16), tiles, {flash, best}));
-  all.push_back(attention("attention, unfused", shape(1, 11, 290, false, DType::f32), tiles, {unfused, best}));
+  const AttentionTiles one_row{.mr = 1, .mc = 128};  // AM holds the buffers of all three launches
+  all.push_back(attention("attention, unfused", shape(1, 5, 140, false, DType::f32), one_row, {unfused, best}));
+  all.push_back(attention("attention, unfused, scores in FP16", shape(1, 5, 140, false, DType::f32), one_row,
+                          {unfused, best, DType::f16}));
 }
 
 /// Tiles of one block of 512 bytes of the widest operand, and a rest on the last core.
