@@ -12,15 +12,6 @@ namespace mtsim::kernels::attention {
 
 std::uint64_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
 
-const sim::Kernel& Tiles::kernel(const GemmTile& tile, bool accumulate) {
-  const auto [found, is_new] = m_loaded.try_emplace({tile, accumulate});
-  if (is_new) {
-    found->second = m_cluster->load(gemm_tile_program(tile, m_cluster->machine().pipeline),
-                                    accumulate ? "accumulate" : "write_only");
-  }
-  return found->second;
-}
-
 Kernels load_kernels(sim::Cluster& cluster, const AttentionPlan& plan) {
   const auto load = [&](const char* name, const char* entry = "", const Defines& defines = {}) {
     return cluster.load(program(name, cluster.machine().pipeline, defines), entry);
@@ -28,7 +19,7 @@ Kernels load_kernels(sim::Cluster& cluster, const AttentionPlan& plan) {
   Kernels kernels;
   kernels.accumulate = load("gemm_f32_6x128", "accumulate");
   kernels.write_only = load("gemm_f32_6x128", "write_only");
-  kernels.tiles = std::make_shared<Tiles>(cluster);
+  kernels.tiles = std::make_shared<TileKernels>(cluster);
   kernels.mask = load("attention_mask");
   kernels.most = load("attention_max");
   kernels.weights = load("attention_exp");
@@ -85,6 +76,7 @@ void CoreProgram::allocate_softmax() {
   m_turn = m_dsp.vector_malloc(k_turn_bytes);
   m_lanes = m_dsp.vector_malloc(k_lanes_bytes);
   allocate_tiles();
+  m_dsp.call(m_kernels.lanes, {m_lanes});
 }
 
 // --- Geometry

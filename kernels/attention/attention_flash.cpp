@@ -39,7 +39,6 @@ class FlashAttention : CoreProgram {
       fill(buffer.am, m_sizes.kept + (m_sizes.d == m_sizes.padded_d ? 0 : m_sizes.o), 0);
     }
     allocate_softmax();
-    m_dsp.call(m_kernels.lanes, {m_lanes});
     // The pads of a vector of O come from those of V.
     if (m_sizes.d != m_sizes.padded_d && !m_sizes.half) fill(m_v, m_sizes.slot, 0);
   }

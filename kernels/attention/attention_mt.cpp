@@ -43,7 +43,6 @@ class MtAttention : KeyRing {
     allocate_softmax();
     m_o = m_dsp.vector_malloc(m_sizes.o);
     m_kept = m_dsp.vector_malloc(m_sizes.kept);
-    m_dsp.call(m_kernels.lanes, {m_lanes});
   }
 
   void run() {

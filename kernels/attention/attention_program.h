@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -65,20 +64,9 @@ struct RowBlock {
   std::int64_t item = 0, token = 0, tokens = 0;
 };
 
-/// Generated tiles, decoded when they are first called.
-class Tiles {
- public:
-  explicit Tiles(sim::Cluster& cluster) : m_cluster(&cluster) {}
-  const sim::Kernel& kernel(const GemmTile& tile, bool accumulate);
-
- private:
-  sim::Cluster* m_cluster;
-  std::map<std::pair<GemmTile, bool>, sim::Kernel> m_loaded;
-};
-
 struct Kernels {
   sim::Kernel accumulate, write_only;  // 6 x 128
-  std::shared_ptr<Tiles> tiles;        // all others
+  std::shared_ptr<TileKernels> tiles;  // all others
   sim::Kernel mask, most, weights;     // of a tile
   sim::Kernel begin, next, add, finish;
   sim::Kernel rescale;       // O

@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Table IX and Fig. 12: nothing is fitted on them. The table's own noise is 0.2 to 0.7 % between 32 and 64 heads; that
 // a round of 1024 rows takes more than one of 1536 no model explains (5 % of MT).
-#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
+#include "table.h"
+
 namespace {
 
-const nlohmann::json& run_table() {
-  static nlohmann::json table;  // once for all cases
-  if (!table.is_null()) return table;
-  FILE* pipe = popen(MTSIM_COMMAND " run " MTSIM_SOURCE "/scenarios/paper/table_ix.yaml --json -", "r");
-  REQUIRE(pipe != nullptr);
-  std::string text;
-  std::array<char, 4096> part;
-  for (std::size_t n; (n = fread(part.data(), 1, part.size(), pipe)) > 0;) text.append(part.data(), n);
-  REQUIRE(pclose(pipe) == 0);
-  return table = nlohmann::json::parse(text);
-}
+const nlohmann::json& run_table() { return mtsim::test::run_table("table_ix"); }
 
 /// (heads, seq) -> latency of one variant, of the paper's sequence or of ours.
 std::map<std::pair<int, int>, double> latencies(const std::string& variant, bool best) {
