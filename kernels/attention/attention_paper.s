@@ -12,7 +12,7 @@
 ;   most   the maximum in each lane   sum    the sum in each lane
 ;
 ; each a loop over the rows that loads 4 vectors, waits for their results and stores them before the next row: none is
-; software-pipelined, which `SADD -1` in place of the SSUB of a counted loop sees to. Fig. 9 (attention_rows.s) then reduces
+; software-pipelined. (They count up; the scheduler pipelines loops that count down.) Fig. 9 (attention_rows.s) then reduces
 ; the lanes of 32 rows at a time. The division by the sum is left to O, since the scores of all keys are not in AM at a time.
 ;
 ; In:   x  R10  in AM, 16-byte aligned, FP32; pitch  R18  bytes from row to row, a multiple of 16
@@ -32,14 +32,14 @@
 .linear
 .independent
 .reg AR, px, p_lane
-.reg R, row, factor_2
+.reg R, row, more
 .reg VR, x0, x1, x2, x3, y0, y1, y2, y3, by, old, t0, t1, t2, new, least, quiet
 .reg VR, d0, d1, d2, d3, e0, e1, e2, e3, q0, q1, q2, q3, number_0, number_1, number_2, number_3, bad_0, bad_1, bad_2, bad_3
 
 .macro begin
   SMVAGA x, px
   SMVAGA lane, p_lane
-  SMOV rows, row
+  SMOVI24 0, row
 .endm
 .macro load
   VLDDW *px, x1:x0
@@ -52,15 +52,16 @@
 .macro again loop
   SADDA pitch, px, px
   SADDA 128, p_lane, p_lane
-  SADD -1, row, row
-  [row] SBR \loop
+  SADD 1, row, row
+  SLT row, rows, more
+  [more] SBR \loop
   SBR R63
 .endm
 
 scale:
   begin
-  SBALE2 factor, factor, factor_2
-  SVBCAST factor_2, by
+  SBALE2 factor, factor, factor  ; no register of a loop counter, which must not depend on data
+  SVBCAST factor, by
 scale_row:
   load
 .rept 4, i
