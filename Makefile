@@ -70,15 +70,15 @@ tidy: deps-dev $(BUILD)/build.ninja ## clang-tidy on the files changed since BAS
 format: deps-dev ## apply .clang-format
 	git ls-files '*.h' '*.cpp' '*.inc' | xargs clang-format -i
 
-asan: build-asan/build.ninja ## address and undefined-behaviour sanitizers on the tests that need no SystemC
+asan: deps-dev build-asan/build.ninja ## address and undefined-behaviour sanitizers on the tests that need no SystemC
 	cmake --build build-asan
 	ctest --test-dir build-asan --parallel $(JOBS) --output-on-failure
 
-fuzz: deps-dev build-fuzz/build.ninja ## run each fuzzer for FUZZ_SECONDS under the sanitizers
-	cmake --build build-fuzz --target fuzzers
-	@for fuzzer in build-fuzz/fuzz_*; do \
-	  corpus=build-fuzz/corpus/$${fuzzer##*/}; mkdir -p $$corpus; \
-	  $$fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=10 -print_final_stats=1 -artifact_prefix=build-fuzz/ $$corpus >$$corpus.log 2>&1 \
+fuzz: deps-dev build-asan/build.ninja ## run each fuzzer for FUZZ_SECONDS under the sanitizers
+	cmake --build build-asan --target fuzzers
+	@for fuzzer in build-asan/fuzz_*; do \
+	  corpus=build-asan/corpus/$${fuzzer##*/}; mkdir -p $$corpus; \
+	  $$fuzzer -max_total_time=$(FUZZ_SECONDS) -timeout=10 -print_final_stats=1 -artifact_prefix=build-asan/ $$corpus >$$corpus.log 2>&1 \
 	    || { tail -n 40 $$corpus.log; exit 1; }; \
 	  echo "$$fuzzer: clean after $(FUZZ_SECONDS) s, $$(sed -n 's/^stat::number_of_executed_units: *//p' $$corpus.log) inputs"; \
 	done

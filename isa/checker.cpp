@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "isa/analysis.h"
 #include "isa/checker_exits.h"
@@ -20,8 +22,8 @@ std::string cycles_text(int cycles) { return fmt::format("{} cycle{}", cycles, c
 
 class Checker {
  public:
-  Checker(const Program& program, const Pipeline& machine, const std::vector<int>& entries)
-      : m_entries(entries), m_checked(program, machine, entries) {}
+  Checker(const Program& program, const Pipeline& machine, const std::vector<int>& entries, bool all_entries)
+      : m_entries(entries), m_all_entries(all_entries), m_checked(program, machine, entries) {}
 
   std::vector<Diagnostic> run() {
     absent_units();
@@ -32,13 +34,14 @@ class Checker {
       double_branches(p);
     }
     unused_results();
-    check_exits(m_checked, m_entries, m_findings);
+    check_exits(m_checked, m_entries, m_all_entries, m_findings);
     if (m_checked.stopped()) {
       m_findings.add(Severity::warning, "analysis-stopped", m_checked.packet(0).instructions[0].place,
                      fmt::format("analysis stopped after {} steps: part of the program is not checked",
                                  CheckedProgram::k_most_steps),
                      "check it in parts with fewer branches or shorter latencies");
     }
+    for (const auto& [key, reads] : m_rebound) report_rebound(reads, std::get<bool>(key));
     for (const auto& [packet, reads] : m_in_flight) report_in_flight(reads);
     for (const auto& [reg, reader] :
          find_never_written(m_checked.program(), [&](int p) { return m_checked.flow().reachable(p); })) {
@@ -56,10 +59,13 @@ class Checker {
   }
 
  private:
-  struct ReadInFlight {
+  // A read that comes before a result has landed, here or as scheduled.
+  struct EarlyRead {
     const Instruction* reader;
     const Landing* landing;
     int distance;
+
+    int gap() const { return std::abs(landing->cycles - distance); }
   };
 
   // --- a result and what happens while it is in flight
@@ -79,7 +85,7 @@ class Checker {
       for (const Landing& write : here.writes) {
         for (const Landing& other : there.writes) write_pair(p, write, other, distance);
         for (const auto& [reader, reg] : there.reads) {
-          if (reg == write.reg) read_of(write, *reader, q, distance);
+          if (reg == write.reg) read_of(p, write, *reader, q, distance);
         }
       }
       return true;
@@ -120,30 +126,59 @@ class Checker {
     }
   }
 
-  void read_of(const Landing& write, const Instruction& reader, int q, int distance) {
+  void read_of(int p, const Landing& write, const Instruction& reader, int q, int distance) {
     const int early = std::min(write.cycles, write.scheduled);
     const int late = std::max(write.cycles, write.scheduled);
     if (early <= distance && distance < late) {
-      const bool too_late = write.cycles > write.scheduled;
-      m_findings.add(Severity::error, "rebound-read", reader.place,
-                     fmt::format("{} reads {} {} after {} writes it and gets the {} value: {} takes {} on this "
-                                 "machine, {} as scheduled",
-                                 spelled(reader), write.reg.str(), cycles_text(distance), spelled(*write.instruction),
-                                 too_late ? "old" : "new", write.instruction->row->mnemonic, cycles_text(write.cycles),
-                                 write.scheduled),
-                     too_late ? fmt::format("move the read {} later or schedule the kernel anew",
-                                            cycles_text(write.cycles - distance))
-                              : "keep the old value in another register or schedule the kernel anew");
-    } else if (distance < write.cycles) {
+      remember({&reader, &write, distance}, m_rebound[{q, write.reg.flat(), write.cycles > write.scheduled}]);
+    } else if (distance < write.cycles && !scheduled_together(p, q)) {
       m_in_flight[q].push_back({&reader, &write, distance});
     }
   }
 
+  /// One scheduler made both packets: a read between them of an old value is meant.
+  bool scheduled_together(int p, int q) const {
+    const int linear = m_checked.program().linear_at(p);
+    return linear >= 0 && linear == m_checked.program().linear_at(q);
+  }
+
+  // Of the ways from one producer to a read, which follow one another, the worst.
+  static void remember(const EarlyRead& read, std::vector<EarlyRead>& all) {
+    if (all.empty() || all.back().landing != read.landing) {
+      all.push_back(read);
+    } else if (read.gap() > all.back().gap()) {
+      all.back() = read;
+    }
+  }
+
+  /// One error a packet and register, whatever number of paths lead to the read.
+  void report_rebound(const std::vector<EarlyRead>& all, bool too_late) {
+    const EarlyRead& worst = *std::max_element(
+        all.begin(), all.end(), [](const EarlyRead& a, const EarlyRead& b) { return a.gap() < b.gap(); });
+    const Landing& write = *worst.landing;
+    std::set<const Instruction*> named{write.instruction};
+    std::string others;
+    for (const EarlyRead& read : all) {
+      if (!named.insert(read.landing->instruction).second) continue;
+      others += (others.empty() ? " (also behind " : ", ") + spelled(*read.landing->instruction);
+    }
+    m_findings.add(
+        Severity::error, "rebound-read", worst.reader->place,
+        fmt::format("{} reads {} {} after {} writes it and gets the {} value{}: {} takes {} on this "
+                    "machine, {} as scheduled",
+                    spelled(*worst.reader), write.reg.str(), cycles_text(worst.distance), spelled(*write.instruction),
+                    too_late ? "old" : "new", others.empty() ? "" : others + ")", write.instruction->row->mnemonic,
+                    cycles_text(write.cycles), write.scheduled),
+        too_late ? fmt::format("move the read {} later or schedule the kernel anew",
+                               cycles_text(write.cycles - worst.distance))
+                 : "keep the old value in another register or schedule the kernel anew");
+  }
+
   // One note a packet, whatever number of its operands is in flight.
-  void report_in_flight(const std::vector<ReadInFlight>& all) {
+  void report_in_flight(const std::vector<EarlyRead>& all) {
     std::set<int> registers;
-    for (const ReadInFlight& read : all) registers.insert(read.landing->reg.flat());
-    const ReadInFlight& first = all.front();
+    for (const EarlyRead& read : all) registers.insert(read.landing->reg.flat());
+    const EarlyRead& first = all.front();
     const int left = first.landing->cycles - first.distance;
     const std::string more =
         registers.size() == 1 ? "" : fmt::format(" ({} such registers in this packet)", registers.size());
@@ -277,16 +312,19 @@ class Checker {
   }
 
   const std::vector<int>& m_entries;
+  bool m_all_entries;
   CheckedProgram m_checked;
   Findings m_findings;
-  std::map<int, std::vector<ReadInFlight>> m_in_flight;  // by reading packet
+  std::map<int, std::vector<EarlyRead>> m_in_flight;  // by reading packet
+  std::map<std::tuple<int, int, bool>, std::vector<EarlyRead>>
+      m_rebound;  // by packet, register, whether it is too soon
 };
 
 }  // namespace
 
 std::vector<Diagnostic> check(const Program& program, const Pipeline& machine, const std::string& entry) {
   const std::vector<int> entries = entry.empty() ? default_entries(program) : std::vector<int>{program.entry(entry)};
-  return Checker(program, machine, entries).run();
+  return Checker(program, machine, entries, entry.empty()).run();
 }
 
 }  // namespace mtsim::isa

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds wrong schedules before they run. Errors: two writes to one register landing in one cycle, certain double taken
 // branch, a read bound to another producer than under .scheduled_for, an issue slot the machine lacks. Warnings: value
-// overwritten before use, two results of one unit landing together, a register read that nothing writes. Notes: read in
-// flight, shapes not known to run on hardware (no known kernel shows them).
+// overwritten before use, two results of one unit landing together, a register read that nothing writes, packets that
+// nothing reaches. Notes: read in flight in hand packets (the scheduler of .linear code means it), shapes not known to
+// run on hardware (no known kernel shows them).
 #pragma once
 
 #include <vector>

@@ -36,6 +36,7 @@ class Exits {
       const auto [at, known] = pending.back();
       pending.pop_back();
       const ControlFlow::State& state = m_checked.flow().states()[index(at)];
+      m_reached.insert(state.packet);
       const auto& edges = m_checked.flow().successors(at);
       const Instruction* branch = m_checked.packet(state.packet).branch();
       for (std::size_t i = 0; i < edges.size(); ++i) {
@@ -57,6 +58,29 @@ class Exits {
       }
     }
     if (off_end) report_off_end(off_end->first, off_end->second);
+  }
+
+  // Behind end_of_program(). Idle cycles that nothing reaches are padding.
+  void unreached() {
+    if (m_checked.stopped()) return;  // what predicates tell is not known for all packets
+    const int count = m_checked.packets();
+    const Instruction* leaves = nullptr;  // the last branch in front
+    for (int p = 0; p < count; ++p) {
+      if (m_reached.count(p) > 0) {
+        if (m_checked.packet(p).branch() != nullptr) leaves = m_checked.packet(p).branch();
+        continue;
+      }
+      const Instruction* first = nullptr;
+      const Instruction* last = nullptr;
+      for (; p < count && m_reached.count(p) == 0; ++p) {
+        const Packet& packet = m_checked.packet(p);
+        if (packet.is_idle() || packet.instructions.empty()) continue;
+        if (first == nullptr) first = packet.instructions.data();
+        last = &packet.instructions.back();
+      }
+      --p;
+      if (first != nullptr) report_unreached(*first, *last, leaves);
+    }
   }
 
   // A kernel that saves R63 first knows what it does.
@@ -105,16 +129,29 @@ class Exits {
     }
   }
 
+  void report_unreached(const Instruction& first, const Instruction& last, const Instruction* leaves) {
+    const std::string to = last.place.line > first.place.line ? fmt::format(" to line {}", last.place.line) : "";
+    const std::string why =
+        leaves == nullptr ? "" : fmt::format(": {} has left before it, and no branch leads here", spelled(*leaves));
+    m_findings.add(Severity::warning, "unreachable", first.place,
+                   fmt::format("{}{} is never reached{}", spelled(first), to, why),
+                   fmt::format("move it in front of that branch or into its {} delay slots, or put a label in front of "
+                               "it where a caller enters here",
+                               m_checked.machine().branch_cycles() - 1));
+  }
+
   const CheckedProgram& m_checked;
   const std::vector<int>& m_entries;
   Findings& m_findings;
+  std::set<int> m_reached;  // packets
 };
 
 }  // namespace
 
-void check_exits(const CheckedProgram& checked, const std::vector<int>& entries, Findings& findings) {
+void check_exits(const CheckedProgram& checked, const std::vector<int>& entries, bool all_entries, Findings& findings) {
   Exits exits(checked, entries, findings);
   exits.end_of_program();
+  if (all_entries) exits.unreached();
   exits.overwritten_return();
 }
 

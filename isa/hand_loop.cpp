@@ -178,13 +178,10 @@ class Recovery {
     const Register counter = branch.predicate->reg;
     const auto it = m_landings.find(counter);
     const bool one = it != m_landings.end() && it->second.size() == 1;
-    const Instruction* decrement = one ? &issue(it->second[0].instruction).instruction : nullptr;
-    const auto* amount = one ? std::get_if<Immediate>(&decrement->operands[0]) : nullptr;
-    if (!one || decrement->row->id != Mnemonic::SSUB || decrement->predicate || amount == nullptr ||
-        amount->value != 1 || decrement->operands[1] != Operand(counter)) {
-      throw std::runtime_error(
-          fmt::format("{} is not counted by one SSUB 1, {}, {}: how often the loop runs is not known", counter.str(),
-                      counter.str(), counter.str()));
+    if (!one || !counts_down(issue(it->second[0].instruction).instruction, counter)) {
+      throw std::runtime_error(fmt::format(
+          "{0} is not counted by one SSUB 1, {0}, {0} or SADD -1, {0}, {0}: how often the loop runs is not known",
+          counter.str()));
     }
     m_out.counter = counter;
     m_out.counter_offset = distance(it->second[0], m_branch_cycle);

@@ -21,7 +21,8 @@ struct LinearBlock {
   std::vector<std::string> labels;  // of its first instruction
   std::vector<Instruction> body;    // without the branch
   std::optional<Instruction> branch;
-  int trip_minimum = 1;                     // .trip of a loop: it runs at least so often
+  int trip_minimum = 1;  // .trip of a loop: it runs at least so often
+  Place trip_place;
   std::vector<std::size_t> regions_closed;  // indices into Program::regions, in front of the block
   std::vector<std::size_t> regions_opened;
 
@@ -41,6 +42,13 @@ struct LinearCode {
     return it == names.end() ? reg.str() : it->second;
   }
 };
+
+/// SSUB 1, n, n or SADD -1, n, n: how a loop counts down. That its result is n is for the caller to see.
+inline bool counts_down(const Instruction& instruction, Register counter) {
+  const bool adds = instruction.row->id == Mnemonic::SADD;
+  if ((!adds && instruction.row->id != Mnemonic::SSUB) || instruction.predicate) return false;
+  return instruction.operands[0] == Operand(Immediate{adds ? -1 : 1}) && instruction.operands[1] == Operand(counter);
+}
 
 /// Replaces registers: those read through `read`, those written through `write`. A post-modified address is read.
 /// Pairs are replaced by their even register.

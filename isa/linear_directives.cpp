@@ -124,7 +124,7 @@ void TextAssembler::set_trip(TokenSpan tokens, int end_column) {
                       "write .trip MINIMUM", "trip");
   }
   const std::int64_t minimum = parse_expression(pieces[0], end_column, m_context.equates);
-  m_linear->trip(minimum, column_of(tokens, end_column));
+  m_linear->trip(minimum, place(column_of(tokens, end_column)));
   m_linear->line(fmt::format(".trip {}", minimum));
 }
 

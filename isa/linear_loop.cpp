@@ -34,19 +34,16 @@ std::optional<CountedLoop> find_counted_loop(const LinearBlock& block, std::stri
     const Instruction& instruction = block.body[i];
     for (const Write& write : writes(instruction, Pipeline{})) {
       if (write.reg != loop.counter) continue;
-      const auto* one = std::get_if<Immediate>(&instruction.operands[0]);
-      const bool counts = instruction.row->id == Mnemonic::SSUB && !instruction.predicate && one != nullptr &&
-                          one->value == 1 && instruction.operands[1] == Operand(loop.counter);
-      if (!counts || loop.decrement >= 0) {
-        why = fmt::format("its counter is written by other than one SSUB 1, n, n: {} (line {})",
-                          instruction.row->mnemonic, instruction.place.line);
+      if (!counts_down(instruction, loop.counter) || loop.decrement >= 0) {
+        why = fmt::format("its counter is written by other than one SSUB 1, n, n or SADD -1, n, n: {}",
+                          spelled(instruction));
         return std::nullopt;
       }
       loop.decrement = static_cast<int>(i);
     }
   }
   if (loop.decrement < 0) {
-    why = "nothing in it decrements its counter: SSUB 1, n, n";
+    why = "nothing in it decrements its counter: SSUB 1, n, n or SADD -1, n, n";
     return std::nullopt;
   }
   return loop;
@@ -97,10 +94,12 @@ PreparedLoop prepare_loop(const LoopRequest& request) {
   report.label = request.loop.label;
   report.place = block.body.front().place;
   report.trip_minimum = block.trip_minimum;
+  report.trip_place = block.trip_place;
   prepared.written.graph = find_dependences(body, request.pipeline, {true, request.independent, 2});
   prepared.written.body = std::move(body);
+  const auto independent = [&] { return find_dependences(prepared.written.body, request.pipeline, {true, true, 2}); };
   describe_bounds({prepared.written.body, prepared.written.graph, request.pipeline, request.allow_assumed},
-                  request.name, report);
+                  request.independent ? IndependentGraph{} : independent, request.name, report);
   CopiedLoop copied = with_copies(
       prepared.written, {request.pipeline, request.allow_assumed, request.fresh, request.name, request.loop.label});
   prepared.scheduled = std::move(copied.loop);
@@ -129,6 +128,7 @@ LoopCode pipeline_loop(const LoopRequest& request, const PreparedLoop& prepared)
   report.pipelined = true;
   report.stages = schedule->stages;
   report.guarded = schedule->stages > block.trip_minimum;
+  report.counter_end = std::min(0, counter_lag(*schedule, request.pipeline.of(row(Mnemonic::SSUB), prepared.control)));
   if (!report.guarded) simple.clear();
   code.segments = loop_code({*schedule, prepared.scheduled.body, request.loop.label, block.branch->place,
                              request.loop.counter, 0, prepared.control, std::move(simple)},

@@ -14,11 +14,11 @@
 
 namespace mtsim::isa {
 
-/// `label: ... SSUB 1, n, n ... [n] SBR label` in one block.
+/// `label: ... SSUB 1, n, n ... [n] SBR label` in one block; SADD -1, n, n counts as well.
 struct CountedLoop {
   std::string label;
   Register counter;
-  int decrement = 0;  // index of the SSUB in the body
+  int decrement = 0;  // index of what counts down in the body
 };
 /// Otherwise `why` says what is missing; it is left empty for a block that does not repeat itself.
 std::optional<CountedLoop> find_counted_loop(const LinearBlock& block, std::string& why);

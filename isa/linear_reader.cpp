@@ -93,19 +93,20 @@ void LinearReader::open_region(std::size_t region) { start_block().regions_opene
 // A region opened and closed without an instruction between them is empty and stays where it is.
 void LinearReader::close_region(std::size_t region) { start_block().regions_closed.push_back(region); }
 
-void LinearReader::trip(std::int64_t minimum, int column) {
+void LinearReader::trip(std::int64_t minimum, const Place& place) {
   constexpr std::int64_t k_largest = 1 << 30;
   if (m_code.blocks.empty() || !m_code.blocks.back().empty() || m_code.blocks.back().labels.empty()) {
-    throw SyntaxError(column, ".trip stands directly behind the label of a loop", "write loop: .trip 4", "trip");
+    throw SyntaxError(place.column, ".trip stands directly behind the label of a loop", "write loop: .trip 4", "trip");
   }
   if (m_trip_block == m_code.blocks.size()) {
-    throw SyntaxError(column, "the loop has a .trip already", "keep one", "trip");
+    throw SyntaxError(place.column, "the loop has a .trip already", "keep one", "trip");
   }
   if (minimum < 1 || minimum > k_largest) {
-    throw SyntaxError(column, fmt::format(".trip {}: at least 1 and at most {}", minimum, k_largest),
+    throw SyntaxError(place.column, fmt::format(".trip {}: at least 1 and at most {}", minimum, k_largest),
                       "write .trip MINIMUM", "trip");
   }
   m_code.blocks.back().trip_minimum = static_cast<int>(minimum);
+  m_code.blocks.back().trip_place = place;
   m_trip_block = m_code.blocks.size();
 }
 

@@ -24,7 +24,7 @@ class LinearReader {
   void declare(RegisterFile file, const std::string& name, int column);
   RegisterPair pair(Register high, Register low, int column);
   void label(const std::string& name);
-  void trip(std::int64_t minimum, int column);
+  void trip(std::int64_t minimum, const Place& place);
   void independent() { m_code.independent = true; }
   void add(Instruction instruction, int column);
   void open_region(std::size_t region);

@@ -30,6 +30,23 @@ CycleBound cycle_bound(const ModuloLoop& loop, const DependenceGraph& graph, con
   return bound;
 }
 
+// Where the worst cycle goes through memory: the two accesses, and what the bound would be without such dependences.
+void describe_memory(const ModuloLoop& written, const DependenceGraph& values, const IndependentGraph& independent,
+                     LoopReport& report) {
+  const Dependence* meets = nullptr;
+  for (const int e : values.critical_cycle(report.recurrence.cycles)) {
+    const Dependence& edge = values.edges()[index(e)];
+    if (edge.kind == DependenceKind::memory) meets = &edge;
+  }
+  if (meets == nullptr) return;
+  const int bound =
+      std::max({report.resource_bound, independent().without_lifetimes().recurrence_bound(), counter_cycles(written)});
+  if (bound >= report.bound()) return;
+  report.independent_bound = bound;
+  report.may_meet =
+      fmt::format("{} and {}", spelled(written.body[index(meets->from)]), spelled(written.body[index(meets->to)]));
+}
+
 std::string slots_text(const ResourceBound& bound) {
   if (bound.instructions == 0) return bound.name;
   return fmt::format("{}: {} instruction{}, {} a cycle", bound.name, bound.instructions,
@@ -82,10 +99,15 @@ Demand tightest_cycle(const ModuloLoop& loop, int interval, int instruction) {
 
 }  // namespace
 
-void describe_bounds(const ModuloLoop& written, const RegisterName& name, LoopReport& report) {
+void describe_bounds(const ModuloLoop& written, const IndependentGraph& independent, const RegisterName& name,
+                     LoopReport& report) {
   report.resources = resource_bounds(written);
   report.resource_bound = resource_bound(report.resources);
-  report.recurrence = cycle_bound(written, written.graph.without_lifetimes(), name);
+  const DependenceGraph values = written.graph.without_lifetimes();
+  report.recurrence = cycle_bound(written, values, name);
+  if (independent && report.recurrence.cycles > report.resource_bound) {
+    describe_memory(written, values, independent, report);
+  }
   if (counter_cycles(written) > report.recurrence.cycles) {
     const Instruction& counter = written.body[written.body.size() - 2];
     report.recurrence = {

@@ -12,8 +12,13 @@ namespace mtsim::isa {
 
 using RegisterName = std::function<std::string(Register)>;  // as the text spells it
 
-/// Fills the report's bounds from the loop as written, with all its dependences.
-void describe_bounds(const ModuloLoop& written, const RegisterName& name, LoopReport& report);
+/// The loop's dependences when accesses through different address registers never overlap; empty when they are so.
+using IndependentGraph = std::function<DependenceGraph()>;
+
+/// Fills the report's bounds from the loop as written, with all its dependences. `independent` is asked only where
+/// memory holds the loop up.
+void describe_bounds(const ModuloLoop& written, const IndependentGraph& independent, const RegisterName& name,
+                     LoopReport& report);
 
 /// The least interval that units, all dependences and the loop's own counter allow.
 int interval_bound(const ModuloLoop& loop);

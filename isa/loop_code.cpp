@@ -115,8 +115,7 @@ class LoopBuilder {
   void set_counter(Cycles& prologue) const {
     const int decrement = data_count(), branch = decrement + 1;
     const int done = decrement_cycles();
-    const int lag = floor_div(cycle_of(branch) - cycle_of(decrement) - done, m_schedule.interval);
-    const int passes_less = m_schedule.stages - 1 - lag - m_loop.counter_offset;
+    const int passes_less = m_schedule.stages - 1 - counter_lag(m_schedule, done) - m_loop.counter_offset;
     if (m_loop.control == m_loop.counter && passes_less == 0) return;
     const Instruction init =
         make_instruction(Mnemonic::SSUB, {Immediate{passes_less}, m_loop.counter, m_loop.control}, m_loop.place);
@@ -197,6 +196,11 @@ void append_branch(Cycles& cycles, int length, int earliest, Instruction branch,
   cycles.resize(index(cycle + pipeline.branch_cycles()));
   branch.unit = Unit::SBR;
   cycles[index(cycle)].push_back(std::move(branch));
+}
+
+int counter_lag(const ModuloSchedule& schedule, int decrement_cycles) {
+  const std::size_t branch = schedule.cycles.size() - 1;
+  return floor_div(schedule.cycles[branch] - schedule.cycles[branch - 1] - decrement_cycles, schedule.interval);
 }
 
 std::vector<Segment> loop_code(const PipelinedLoop& loop, const Pipeline& pipeline, const FreshRegister& fresh) {

@@ -26,6 +26,10 @@ struct PipelinedLoop {
   std::vector<std::vector<Instruction>> simple;
 };
 
+/// Decrements that the branch of a kernel's pass has seen, less the passes that have begun: 0, or negative where the
+/// branch does not wait for its own. The counter has this value when the loop is left.
+int counter_lag(const ModuloSchedule& schedule, int decrement_cycles);
+
 /// Successors count within; -1 is what follows the loop, which must carry LABEL.done when there is a simple loop.
 std::vector<Segment> loop_code(const PipelinedLoop& loop, const Pipeline& pipeline, const FreshRegister& fresh);
 

@@ -43,6 +43,10 @@ struct LoopReport {
   std::vector<ResourceBound> resources;  // the largest first
   int resource_bound = 0;
   CycleBound recurrence;  // of values and memory
+  // The bound if accesses through different address registers never overlapped, 0 where it is the same; and the two
+  // accesses that may: "VSTW (line 16) and VLDW (line 12)".
+  int independent_bound = 0;
+  std::string may_meet;
   // A value must be read before its register gets the next one: what that needs besides, in the registers as written.
   CycleBound lifetime;
 
@@ -57,7 +61,10 @@ struct LoopReport {
   int prologue_cycles = 0;
   int epilogue_cycles = 0;  // until every result has landed
   int simple_cycles = 0;    // of an iteration that is not pipelined
+  bool by_hand = false;     // of hand packets: nothing is promised with directives
   int trip_minimum = 1;     // as .trip says
+  Place trip_place;         // of .trip; without line where there is none
+  int counter_end = 0;      // the kernel's counter when the loop is left; only one that never ends has less
   bool guarded = false;     // fewer iterations than stages go to a second loop, behind a test at run time
   std::array<int, k_register_files> registers{};  // live at once in the kernel, without those named by the text
 

@@ -32,6 +32,13 @@ const Instruction* Packet::branch() const {
   return nullptr;
 }
 
+int Program::linear_at(int packet) const {
+  for (std::size_t i = 0; i < linear.size(); ++i) {
+    if (linear[i].first <= packet && packet < linear[i].last) return static_cast<int>(i);
+  }
+  return -1;
+}
+
 int Program::entry(const std::string& label) const {
   if (label.empty()) return 0;
   const auto it = labels.find(label);

@@ -121,6 +121,8 @@ struct Program {
   std::vector<std::string> header;       // leading comment lines and directives, kept for fmt
   std::vector<std::string> footer;       // comment lines behind the last packet, kept for fmt
 
+  /// Which of `linear` a packet was scheduled from; -1 for one written by hand.
+  int linear_at(int packet) const;
   /// Packet index of `label` or 0 for "". Throws IsaError with the known labels when there is none.
   int entry(const std::string& label = "") const;
   /// A hash of everything that decides timing and values (packets, not comments): the memo's key.

@@ -166,6 +166,7 @@ class Doctor {
     LoopReport& report = found.report;
     found.hand_interval = loop.interval;
     report.label = loop.label;
+    report.by_hand = true;
     report.place = m_out.program.packets[index(loop.first)].instructions.front().place;
     try {
       refuse_errors(loop);
@@ -187,7 +188,8 @@ class Doctor {
         return ModuloLoop{body.body, body.graph, m_machine, m_options.allow_assumed};
       };
       const LoopBody written{std::move(recovered.body), std::move(recovered.graph)};
-      describe_bounds(modulo(written), name, report);
+      const auto independent = [&] { return recover_loop(m_out.program, loop, m_machine, true).graph; };
+      describe_bounds(modulo(written), m_options.independent ? IndependentGraph{} : independent, name, report);
       const CopiedLoop copied = with_copies(written, {m_machine, m_options.allow_assumed, fresh, name, loop.label});
       report.copies = copied.copies;
       report.instructions =
@@ -205,8 +207,9 @@ class Doctor {
       Program changed = replaced(loop, recovered, copied.loop.body, *schedule, fresh, found);
       const int more = found.call_cycles - found.hand_call_cycles;
       if (report.interval == loop.interval && more >= 0 && !m_options.replace_equal) {
-        throw CannotReplace(fmt::format("the hand loop has the same initiation interval, and a call is {}",
-                                        more > 0 ? fmt::format("{} cycles shorter", more) : "as long"));
+        throw CannotReplace(
+            fmt::format("the hand loop has the same initiation interval, and a call is {}",
+                        more > 0 ? fmt::format("{} cycle{} shorter", more, more == 1 ? "" : "s") : "as long"));
       }
       m_out.program = std::move(changed);
       found.replaced = true;
@@ -372,11 +375,16 @@ Rescheduled reschedule(const Program& program, const Pipeline& machine, const Re
 std::string print(const RescheduledLoop& loop) {
   std::string text = print(loop.report);
   const LoopReport& report = loop.report;
+  if (loop.replaced && report.guarded) {
+    text += fmt::format("  below {} iterations the hand packets run, behind a test at run time\n", report.stages);
+  }
   text += fmt::format("  hand schedule: {} cycles an iteration", loop.hand_interval);
   if (report.pipelined) {
     const int less = loop.hand_interval - report.interval;
     text += less > 0 ? fmt::format(", {} more than the scheduler's", less) : ", as the scheduler's";
-    if (less == 0 && report.is_proved()) text += ": it cannot be shorter";
+    if (less == 0 && report.is_proved()) {
+      text += fmt::format(": it cannot be shorter{}", report.independent_bound > 0 ? " without --independent" : "");
+    }
     if (less == 0 && report.refuted_here) text += ": with these registers it cannot be shorter";
   }
   text += "\n";

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <map>
 #include <optional>
 #include <set>
@@ -50,16 +51,30 @@ std::optional<LoopSchedule> loop_of(const Program& program, const Pipeline& pipe
 }
 
 struct Range {
+  std::string name;
   int first, last;
 };
 
+const LoopSchedule* find_loop(const std::vector<LoopSchedule>& all_loops, const std::string& label) {
+  const auto found =
+      std::find_if(all_loops.begin(), all_loops.end(), [&](const LoopSchedule& loop) { return loop.label == label; });
+  return label.empty() || found == all_loops.end() ? nullptr : &*found;
+}
+
+bool is_pipelined(const Program& program, const std::string& label) {
+  return std::any_of(program.linear_loops.begin(), program.linear_loops.end(),
+                     [&](const LoopReport& report) { return report.pipelined && report.label == label; });
+}
+
 // A loop's label, a region or any label (which shows up to the next label).
 Range find_part(const Program& program, const std::vector<LoopSchedule>& all_loops, const std::string& part) {
-  for (const LoopSchedule& loop : all_loops) {
-    if (!loop.label.empty() && loop.label == part) return {loop.first, loop.last};
+  if (const LoopSchedule* loop = find_loop(all_loops, part)) return {part, loop->first, loop->last};
+  if (is_pipelined(program, part)) {
+    const std::string kernel = part + ".kernel";
+    if (const LoopSchedule* loop = find_loop(all_loops, kernel)) return {kernel, loop->first, loop->last};
   }
   for (const Region& region : program.regions) {
-    if (region.name == part) return {region.first, region.last};
+    if (region.name == part) return {part, region.first, region.last};
   }
   const auto it = program.labels.find(part);
   if (it != program.labels.end()) {
@@ -67,7 +82,7 @@ Range find_part(const Program& program, const std::vector<LoopSchedule>& all_loo
     for (const auto& [other_label, packet] : program.labels) {
       if (packet > it->second) last = std::min(last, packet);
     }
-    return {it->second, last};
+    return {part, it->second, last};
   }
   std::vector<std::string_view> known;
   std::string list;
@@ -77,6 +92,9 @@ Range find_part(const Program& program, const std::vector<LoopSchedule>& all_loo
   };
   for (const auto& [label, unused_packet] : program.labels) offer(label);
   for (const Region& region : program.regions) offer(region.name);
+  for (const LoopReport& report : program.linear_loops) {
+    if (report.pipelined && program.labels.count(report.label) == 0) offer(report.label);
+  }
   throw IsaError({{Severity::fatal,
                    {program.file},
                    fmt::format("no loop, region or label '{}'{}", part, did_you_mean(part, known)),
@@ -89,18 +107,18 @@ struct InFlight {
   int lands;  // cycle
 };
 
-// Rows of one straight-line pass. `in_flight` carries results over from one part to the next.
+// Rows of one straight-line pass.
 class View {
  public:
-  View(const Program& program, const Pipeline& pipeline, Range range) : m_program(program), m_pipeline(pipeline) {
-    for (int p = range.first; p < range.last; ++p) {
+  View(const Program& program, const Pipeline& pipeline, const Range& range)
+      : m_program(program), m_pipeline(pipeline), m_first(range.first), m_last(range.last) {
+    for (int p = m_first; p < m_last; ++p) {
       for (const Instruction& instruction : program.packets[index(p)].instructions) {
         if (instruction.row->units == units::NONE) continue;
         const std::size_t u = index(static_cast<int>(instruction.unit));
         m_widths[u] = std::max({m_widths[u], print(instruction).size(), k_unit_names[u].size()});
       }
     }
-    m_range = range;
   }
 
   std::string header() const {
@@ -109,8 +127,10 @@ class View {
     return row("cycle", names, "in flight");
   }
 
-  // `period` > 0: the rows of a loop in steady state, where results of the pass before are still in flight.
+  // `period` > 0: the rows of a loop in steady state, where results of the pass before are still in flight. Else those
+  // of the packets in front are.
   std::string rows(int period) {
+    m_straight = period == 0;
     std::map<int, std::string> labels;
     for (const auto& [label, at] : m_program.labels) labels[at] += label + ":\n";
     std::string text;
@@ -118,15 +138,13 @@ class View {
     if (period > 0) {
       // Enough passes for the longest latency, not printed.
       const int passes = k_max_latency / period + 1;
-      for (int pass = -passes; pass < 0; ++pass) {
-        int at = pass * period;
-        for (int p = m_range.first; p < m_range.last; ++p) {
-          issue(m_program.packets[index(p)], at);
-          at += m_program.packets[index(p)].cycles();
-        }
-      }
+      for (int pass = -passes; pass < 0; ++pass) issue_all(m_first, m_last, pass * period);
+    } else {
+      int before = 0;
+      for (int p = 0; p < m_first; ++p) before += m_program.packets[index(p)].cycles();
+      issue_all(0, m_first, -before);
     }
-    for (int p = m_range.first; p < m_range.last; ++p) {
+    for (int p = m_first; p < m_last; ++p) {
       const Packet& packet = m_program.packets[index(p)];
       if (const auto it = labels.find(p); it != labels.end()) text += it->second;
       std::array<std::string, k_units> cells;
@@ -157,7 +175,19 @@ class View {
     return text.substr(0, end + 1) + "\n";
   }
 
+  void issue_all(int first, int last, int cycle) {
+    for (int p = first; p < last; ++p) {
+      issue(m_program.packets[index(p)], cycle);
+      cycle += m_program.packets[index(p)].cycles();
+    }
+  }
+
   void issue(const Packet& packet, int cycle) {
+    if (m_straight && cycle >= m_left_at) {  // nothing falls through: whoever enters here has nothing in flight
+      m_in_flight.clear();
+      m_left_at = INT_MAX;
+    }
+    if (packet.branch() != nullptr && !packet.branch()->predicate) m_left_at = cycle + m_pipeline.branch_cycles();
     m_in_flight.erase(std::remove_if(m_in_flight.begin(), m_in_flight.end(),
                                      [&](const InFlight& result) { return result.lands <= cycle; }),
                       m_in_flight.end());
@@ -183,7 +213,9 @@ class View {
 
   const Program& m_program;
   const Pipeline& m_pipeline;
-  Range m_range{0, 0};
+  int m_first, m_last;
+  bool m_straight = true;
+  int m_left_at = INT_MAX;                      // the cycle in which an unconditional branch has left
   std::array<std::size_t, k_units> m_widths{};  // 0: the unit is not used and has no column
   std::vector<InFlight> m_in_flight;
 };
@@ -213,14 +245,18 @@ std::vector<LoopSchedule> loops(const Program& program, const Pipeline& pipeline
   return found;
 }
 
+std::string named_part(const Program& program, const Pipeline& pipeline, const std::string& part) {
+  return find_part(program, loops(program, pipeline), part).name;
+}
+
 std::string schedule_text(const Program& program, const Pipeline& pipeline, const std::string& part) {
   const std::vector<LoopSchedule> all_loops = loops(program, pipeline);
-  Range range{0, static_cast<int>(program.packets.size())};
+  Range range{"", 0, static_cast<int>(program.packets.size())};
   if (!part.empty()) range = find_part(program, all_loops, part);
   int cycles = 0;
   for (int p = range.first; p < range.last; ++p) cycles += program.packets[index(p)].cycles();
   std::string text = fmt::format("{}{}: {} packets, {} cycles when no branch is taken\n", program.name,
-                                 part.empty() ? "" : " " + part, range.last - range.first, cycles);
+                                 part.empty() ? "" : " " + range.name, range.last - range.first, cycles);
   int period = 0;
   for (const LoopSchedule& loop : all_loops) {
     if (!part.empty() && loop.first == range.first && loop.last == range.last) period = loop.initiation_interval;

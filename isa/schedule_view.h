@@ -21,8 +21,13 @@ struct LoopSchedule {
 /// Single-block loops: a backward SBR whose body holds no other label or taken branch.
 std::vector<LoopSchedule> loops(const Program& program, const Pipeline& pipeline);
 
-/// The text of `mtsim schedule`: the whole program or only the loop or region called `part`.
-/// Throws IsaError when `part` names nothing.
+/// The loop, region or label that `part` names. The label of a .linear loop that was pipelined stands for its kernel,
+/// LABEL.kernel. Throws IsaError when `part` names nothing.
+std::string named_part(const Program& program, const Pipeline& pipeline, const std::string& part);
+
+/// The text of `mtsim schedule`: the whole program or only the part named. A loop is shown in steady state, any other
+/// part behind the packets in front of it: with their results in flight.
+/// Throws as named_part() does.
 std::string schedule_text(const Program& program, const Pipeline& pipeline, const std::string& part = "");
 
 }  // namespace mtsim::isa

@@ -5,12 +5,14 @@
 #include <charconv>
 #include <filesystem>
 #include <memory>
-#include <thread>
+#include <optional>
 
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
 #include "scenarios/explore/exploration.h"
+#include "scenarios/ranks.h"
 #include "scenarios/watch.h"
+#include "scenarios/workers.h"
 #include "sim/config/output_file.h"
 
 namespace mtsim::scenarios {
@@ -69,8 +71,7 @@ int run(const Options& options, const CommonOptions& common) {
   request.only = parse_only(options.only);
   if (!options.dataflows.empty()) request.query.dataflows = split_list(options.dataflows, "--dataflow");
   request.top = static_cast<std::size_t>(options.top);
-  request.processes =
-      options.jobs > 0 ? static_cast<std::size_t>(options.jobs) : std::max(1U, std::thread::hardware_concurrency());
+  request.processes = options.jobs > 0 ? static_cast<std::size_t>(options.jobs) : usable_cores(Ranks::on_this_host());
   if (!common.machine.empty()) request.machine_arguments += " --machine " + common.machine;
   for (const std::string& set : common.sets) request.machine_arguments += " --set " + set;
   if (common.machine.empty()) {
@@ -85,7 +86,9 @@ int run(const Options& options, const CommonOptions& common) {
     sim::require_writable(options.csv, k_csv_writer);
     request.journal = options.csv + ".journal";
   }
-  const Exploration exploration = explore(request);
+  const std::optional<Exploration> explored = explore(request);
+  if (!explored) return k_exit_done;
+  const Exploration& exploration = *explored;
   if (!options.csv.empty()) {
     sim::write_file(options.csv, k_csv_writer, exploration_csv(request, exploration));
     std::error_code ignored;
@@ -135,7 +138,8 @@ Command add_explore(CLI::App& app, CommonOptions& common) {
                    "What stays in AM: large_m (Y) or w_stationary (W); both by default, separated by a comma");
   gemm->add_option("--top", options->top, "Points to simulate, the best by their bound (default 1000)")
       ->check(whole_number(1));
-  gemm->add_option("--jobs", options->jobs, "Processes (default: the host's cores)")->check(whole_number(1));
+  gemm->add_option("--jobs", options->jobs, "Processes of a rank (default: its share of the host's cores)")
+      ->check(whole_number(1));
   gemm->add_option(
           "--csv", options->csv,
           "Every simulated point; what is done is kept in FILE.journal until the end, so that the same command "
@@ -145,9 +149,11 @@ Command add_explore(CLI::App& app, CommonOptions& common) {
   add_json_option(*gemm, common);
   add_machine_options(*gemm, common);
   gemm->footer(R"(
-Without --machine the best points are compared on the three calibrated machines; --set applies to each.
+Without --machine the best points are compared on the three calibrated machines; --set applies to each. Under mpirun
+all ranks share the work, and rank 0 writes.
   mtsim explore gemm --m 8192 --n 4096 --k 4096 --dtype f16
-  mtsim explore gemm --m 4096 --n 4096 --k 4096 --set ddr.bandwidth_gb_s=60 --csv points.csv)");
+  mtsim explore gemm --m 4096 --n 4096 --k 4096 --set ddr.bandwidth_gb_s=60 --csv points.csv
+  mpirun --bind-to none -n 4 mtsim explore gemm --m 4096 --n 4096 --k 4096)");
   return {sub, [options, &common] { return run(*options, common); }};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "isa/assembler.h"
@@ -99,6 +100,19 @@ ExecSpec load_run(const Options& options, const isa::Program& program, const sim
   return spec;
 }
 
+std::string counted(std::size_t count, const std::string& what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+// "12 packets, 1 loop, 0 hazards"
+std::string counts_of(const Json& schedule) {
+  const Json& findings = schedule["findings"];
+  const auto hazards = std::count_if(findings.begin(), findings.end(),
+                                     [](const Json& finding) { return finding["hazard"].get<bool>(); });
+  return fmt::format("{}, {}, {}", counted(schedule["packets"].size(), "packet"),
+                     counted(schedule["loops"].size(), "loop"), counted(static_cast<std::size_t>(hazards), "hazard"));
+}
+
 // Writes the page; gives the line that says so.
 std::string write_page(const Options& options, const isa::Program& program, const isa::Rescheduled& rescheduled,
                        const sim::Machine& machine) {
@@ -106,7 +120,7 @@ std::string write_page(const Options& options, const isa::Program& program, cons
   Page page;
   page.title = program.name;
   page.command = "mtsim schedule " + options.file + " --html " + options.html;
-  page.part = options.part;
+  if (!options.part.empty()) page.part = isa::named_part(program, pipeline, options.part);
   Json schedules = Json::array(), run;
   schedules.push_back(schedule_json({role_of(program), program, false, reports_of(program, rescheduled), {}}, machine));
   if (options.reschedule) {
@@ -124,14 +138,14 @@ std::string write_page(const Options& options, const isa::Program& program, cons
     const ExecSpec spec = load_run(options, program, machine);
     run = run_json(spec, machine, options.cycles);
   }
-  int hazards = 0;
-  for (const Json& finding : schedules[0]["findings"]) hazards += finding["hazard"].get<bool>() ? 1 : 0;
-  const std::size_t loops = schedules[0]["loops"].size();
   sim::write_file(options.html, k_page_writer, page_html(page, schedules, run));
-  return fmt::format(
-      "{}: {} packet{}, {} loop{}, {} hazard{}{}; open it in a browser\n", options.html, program.packets.size(),
-      program.packets.size() == 1 ? "" : "s", loops, loops == 1 ? "" : "s", hazards, hazards == 1 ? "" : "s",
-      run.is_null() ? std::string() : fmt::format(", a run of {} cycles", run["cycles"].get<std::int64_t>()));
+  std::string text = options.html + ": " + counts_of(schedules[0]);
+  if (!run.is_null()) text += fmt::format(", a run of {} cycles", run["cycles"].get<std::int64_t>());
+  if (schedules.size() > 1) {
+    const std::string beside = options.compare.empty() ? "the scheduler's" : options.compare;
+    text += fmt::format("; beside it {}: {}", beside, counts_of(schedules[1]));
+  }
+  return text + "; open it in a browser\n";
 }
 
 void check_page_options(const Options& options) {
@@ -193,7 +207,8 @@ Command add_schedule(CLI::App& app, CommonOptions& common) {
   auto options = std::make_shared<Options>();
   CLI::App* sub = app.add_subcommand("schedule", "Show a schedule: a row a cycle, a column a unit, results in flight");
   sub->add_option("FILE", options->file, "Assembly file")->required();
-  sub->add_option("PART", options->part, "Label of a loop, or a region; the whole program if absent");
+  sub->add_option("PART", options->part,
+                  "Label of a loop, or a region; the whole program if absent; of a pipelined .linear loop its kernel");
   add_program_options(*sub, options->program);
   sub->add_flag("--reschedule", options->reschedule,
                 "Schedule the inner loops of hand packets anew and say whether they can be shorter");

@@ -39,6 +39,7 @@ Json loop_report_json(const isa::LoopReport& report) {
           {"resources", resources},
           {"recurrence_bound", report.recurrence.cycles},
           {"recurrence", report.recurrence.edges},
+          {"independent_bound", report.independent_bound > 0 ? Json(report.independent_bound) : Json(nullptr)},
           {"lifetime_bound", report.lifetime.cycles},
           {"lifetime", report.lifetime.edges},
           {"bound_with_copies", report.copied_bound},
@@ -51,7 +52,7 @@ Json loop_report_json(const isa::LoopReport& report) {
           {"prologue_cycles", report.prologue_cycles},
           {"epilogue_cycles", report.epilogue_cycles},
           {"not_pipelined_cycles", report.simple_cycles},
-          {"trip_minimum", report.trip_minimum},
+          {"trip_minimum", report.by_hand ? Json(nullptr) : Json(report.trip_minimum)},
           {"guarded", report.guarded},
           {"live_registers", registers}};
 }

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "scenarios/error.h"
 #include "scenarios/worker_answer.h"
@@ -21,6 +22,8 @@
 namespace mtsim::scenarios {
 
 namespace {
+
+constexpr const char* k_died = "a worker process died; is the host short of memory?";
 
 bool write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -97,36 +100,32 @@ WorkerPool::~WorkerPool() {
   }
 }
 
-void WorkerPool::send(Process& process, std::size_t index, const std::string& request) {
-  process.index = index;
-  process.busy = true;
-  if (!write_message(process.socket, request)) throw ProgramFailed("a worker process died");
+bool WorkerPool::has_idle() const {
+  return std::any_of(m_processes.begin(), m_processes.end(), [](const Process& process) { return !process.busy; });
 }
 
-void WorkerPool::run(const std::vector<std::string>& requests,
-                     const std::function<void(std::size_t, const std::string&)>& on_answer) {
-  std::size_t next = 0, done = 0;
-  while (done < requests.size()) {
-    std::vector<pollfd> polled;
-    std::vector<Process*> busy;
-    for (Process& process : m_processes) {
-      if (!process.busy && next < requests.size()) {
-        send(process, next, requests[next]);
-        ++next;
-      }
-      if (!process.busy) continue;
-      polled.push_back({process.socket, POLLIN, 0});
-      busy.push_back(&process);
-    }
-    if (::poll(polled.data(), polled.size(), -1) < 0) continue;
-    for (std::size_t i = 0; i < busy.size(); ++i) {
-      if (polled[i].revents == 0) continue;
-      const auto answer = read_message(busy[i]->socket);
-      if (!answer) throw ProgramFailed("a worker process died; is the host short of memory?");
-      busy[i]->busy = false;
-      ++done;
-      on_answer(busy[i]->index, result_of(*answer));
-    }
+void WorkerPool::start(std::size_t index, const std::string& request) {
+  Process& process = *std::find_if(m_processes.begin(), m_processes.end(), [](const Process& p) { return !p.busy; });
+  process.index = index;
+  process.busy = true;
+  if (!write_message(process.socket, request)) throw ProgramFailed(k_died);
+}
+
+void WorkerPool::answers(int timeout_ms, const std::function<void(std::size_t, std::string)>& on_answer) {
+  std::vector<pollfd> polled;
+  std::vector<Process*> busy;
+  for (Process& process : m_processes) {
+    if (!process.busy) continue;
+    polled.push_back({process.socket, POLLIN, 0});
+    busy.push_back(&process);
+  }
+  if (::poll(polled.data(), polled.size(), timeout_ms) <= 0) return;
+  for (std::size_t i = 0; i < busy.size(); ++i) {
+    if (polled[i].revents == 0) continue;
+    auto answer = read_message(busy[i]->socket);
+    if (!answer) throw ProgramFailed(k_died);
+    busy[i]->busy = false;
+    on_answer(busy[i]->index, std::move(*answer));
   }
 }
 

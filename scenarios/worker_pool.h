@@ -21,10 +21,13 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  /// All requests, several at a time; `on_answer(index, answer)` here, in the order they come. The first error of
-  /// `work` is thrown as it was: UsageError, or ProgramFailed, also for a process that died.
-  void run(const std::vector<std::string>& requests,
-           const std::function<void(std::size_t, const std::string&)>& on_answer);
+  std::size_t processes() const { return m_processes.size(); }
+  bool has_idle() const;
+  /// Gives a request to an idle process; `index` comes back with the answer.
+  void start(std::size_t index, const std::string& request);
+  /// Waits `timeout_ms` (-1: for good) for at least one answer; gives all there are, as worker_answer.h writes them.
+  /// ProgramFailed for a process that died.
+  void answers(int timeout_ms, const std::function<void(std::size_t, std::string)>& on_answer);
 
  private:
   struct Process {
@@ -33,7 +36,6 @@ class WorkerPool {
     std::size_t index = 0;
     bool busy = false;
   };
-  void send(Process& process, std::size_t index, const std::string& request);
 
   std::vector<Process> m_processes;
 };

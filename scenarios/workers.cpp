@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,9 +53,18 @@ Child start(const std::function<std::string(std::size_t)>& work, std::size_t ind
 
 }  // namespace
 
+std::size_t usable_cores(int sharing) {
+  // mpirun may have bound this process to some of them.
+  cpu_set_t mine;
+  const std::size_t all = std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t bound =
+      ::sched_getaffinity(0, sizeof mine, &mine) == 0 ? static_cast<std::size_t>(CPU_COUNT(&mine)) : all;
+  return std::max<std::size_t>(1, std::min(bound, all / static_cast<std::size_t>(sharing)));
+}
+
 std::vector<std::string> in_workers(std::size_t count, const std::function<std::string(std::size_t)>& work,
                                     const std::function<void()>& on_done) {
-  const std::size_t parallel = std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t parallel = usable_cores();
   std::vector<std::string> sent(count);
   std::vector<Child> running;
   for (std::size_t next = 0; next < count || !running.empty();) {

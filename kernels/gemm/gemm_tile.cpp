@@ -60,6 +60,7 @@ std::vector<GemmTileLoop> candidates(const GemmTile& tile, const isa::Pipeline& 
 struct Choice {
   GemmTileLoop loop;
   const isa::Program* program;
+  std::uint64_t fingerprint;
 };
 
 using Choices = std::map<std::pair<GemmTile, std::string>, Choice>;
@@ -85,7 +86,8 @@ const Choice& choose(const GemmTile& tile, const isa::Pipeline& pipeline) {
       fmt::format("its sums and a row of W take {} of {}", tile.rows * tile.vectors + tile.vectors, k_vector_registers);
   for (const GemmTileLoop& loop : candidates(tile, pipeline)) {
     try {
-      return chosen.emplace(key, Choice{loop, &generate(tile, loop, pipeline)}).first->second;
+      const isa::Program& program = generate(tile, loop, pipeline);
+      return chosen.emplace(key, Choice{loop, &program, program.fingerprint()}).first->second;
     } catch (const isa::IsaError& error) {
       why = error.what();  // the last is the one that needs the fewest registers
     }
@@ -114,8 +116,9 @@ const sim::Kernel& TileKernels::kernel(const GemmTile& tile, bool accumulate) {
 }
 
 const GemmTile& gemm_tile_of(const isa::Program& program) {
+  const std::uint64_t fingerprint = program.fingerprint();
   for (const auto& [key, choice] : choices()) {
-    if (choice.program == &program || choice.program->fingerprint() == program.fingerprint()) return key.first;
+    if (choice.fingerprint == fingerprint) return key.first;
   }
   throw KernelError(fmt::format("{} is no generated gemm tile; ask for programs of gemm_tile_program", program.name));
 }

@@ -55,9 +55,6 @@ std::vector<StopWatch::Hit> StopWatch::hits(const sim::Stepper::Change& change) 
   return hits;
 }
 
-bool by_hand(const isa::Program& program, int packet) {
-  return std::none_of(program.linear.begin(), program.linear.end(),
-                      [&](const isa::LinearSource& source) { return source.first <= packet && packet < source.last; });
-}
+bool by_hand(const isa::Program& program, int packet) { return program.linear_at(packet) < 0; }
 
 }  // namespace mtsim::scenarios

@@ -11,6 +11,7 @@
 
 #include "isa/hash.h"
 #include "scenarios/error.h"
+#include "scenarios/files.h"
 #include "scenarios/progress.h"
 
 namespace mtsim::scenarios {
@@ -34,6 +35,13 @@ std::string ranking_answer(const Ranking& ranking) {
   return Json{{"best", best}, {"killed", killed}, {"legal", ranking.legal}}.dump();
 }
 
+/// This program's own bytes: another build may time a point differently.
+std::string program_hash() {
+  isa::Hash hash;
+  hash.bytes(read_text("/proc/self/exe"));
+  return fmt::format("{:016x}", hash.value());
+}
+
 /// What decides every result, so that a journal is gone on with only where all would be the same.
 Json about(const ExploreRequest& request) {
   const GemmQuery& q = request.query;
@@ -45,7 +53,8 @@ Json about(const ExploreRequest& request) {
   Json machines = Json::array();
   for (const sim::Machine& m : request.machines) machines.push_back(fmt::format("{:016x}", m.fingerprint()));
   return {{"explore", "gemm"},
-          {"format", 1},
+          {"format", 2},
+          {"program", program_hash()},
           {"shape", {q.shape.m, q.shape.n, q.shape.k}},
           {"dtype", to_string(q.dtype)},
           {"sums", static_cast<int>(q.sums)},
@@ -76,21 +85,27 @@ class Explorer {
  public:
   explicit Explorer(const ExploreRequest& request)
       : m_request(request),
-        m_simulations({find_operator("gemm"),
-                       {request.query.shape.m, request.query.shape.n, request.query.shape.k},
-                       request.query.dtype,
-                       words_of(request.query)},
-                      request.machines, request.processes,
-                      [request](const std::string& text) {
-                        const Json json = Json::parse(text);
-                        const GemmSpace space(request.query, request.machines.at(json.at("machine")).config(),
-                                              request.only);
-                        return ranking_answer(space.rank(json.at("piece"), json.at("top")));
-                      }),
-        m_journal(request.journal, about(request)) {}
+        m_simulations(
+            {find_operator("gemm"),
+             {request.query.shape.m, request.query.shape.n, request.query.shape.k},
+             request.query.dtype,
+             words_of(request.query)},
+            request.machines, request.processes,
+            [request](const std::string& text) {
+              const Json json = Json::parse(text);
+              const GemmSpace space(request.query, request.machines.at(json.at("machine")).config(), request.only);
+              return ranking_answer(space.rank(json.at("piece"), json.at("top")));
+            },
+            about(request)),
+        m_journal(m_simulations.pool().leads() ? request.journal : "", about(request)) {}
 
-  Exploration run() {
+  std::optional<Exploration> run() {
+    if (!m_simulations.pool().leads()) {
+      m_simulations.pool().serve();
+      return std::nullopt;
+    }
     Exploration result;
+    result.processes = m_simulations.pool().processes();
     const auto start = Clock::now();
     Ranking ranking = rank(0, m_request.top);
     result.legal = ranking.legal;
@@ -172,8 +187,8 @@ class Explorer {
       untiled.tile += ",y_tiles=1";
       points.emplace_back("Y2 untiled (Fig. 6)", untiled);
     } catch (const UsageError&) {  // they do not fit this machine: nothing to show
-      return {};
     }
+    if (const auto small_m = space(0).small_m_point()) points.emplace_back(k_own_choice, *small_m);
     std::vector<Candidate> candidates;
     for (const auto& [name, point] : points) candidates.push_back(point);
     const std::vector<Measured> results = m_simulations.run(0, candidates, 0, m_journal, [] {});
@@ -291,6 +306,6 @@ std::string variant_of(const ExploreRequest& request, const Candidate& point) {
   return words;
 }
 
-Exploration explore(const ExploreRequest& request) { return Explorer(request).run(); }
+std::optional<Exploration> explore(const ExploreRequest& request) { return Explorer(request).run(); }
 
 }  // namespace mtsim::scenarios

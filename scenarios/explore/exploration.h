@@ -20,8 +20,8 @@ namespace mtsim::scenarios {
 struct ExploreRequest {
   GemmQuery query;
   Restrictions only;
-  std::size_t top = 1000;  // points simulated
-  std::size_t processes = 1;
+  std::size_t top = 1000;              // points simulated
+  std::size_t processes = 1;           // of this rank
   std::string journal;                 // empty: none
   std::vector<sim::Machine> machines;  // the first is explored; all compare its best points
   std::string machine_arguments;       // what the user gave, for commands: " --set ddr.bandwidth_gb_s=60"
@@ -32,6 +32,9 @@ inline constexpr double k_cut = 3;
 inline constexpr std::size_t k_batch = 64;
 /// How many of each machine's best are compared on all machines.
 inline constexpr std::size_t k_compared = 12;
+
+/// Name of the point that is of no space: what `mtsim op` takes for few rows.
+inline constexpr const char* k_own_choice = "small_m";
 
 struct Explored {
   Candidate point;
@@ -52,6 +55,7 @@ struct Exploration {
   std::map<std::pair<std::string, std::string>, Killed> killed;
   double rank_s = 0, simulate_s = 0;                    // host
   std::int64_t computed = 0;                            // simulated in this run
+  std::size_t processes = 0;                            // of all ranks
   std::vector<Explored> points;                         // by latency, those cut last; ties by key
   std::vector<std::pair<std::string, Explored>> named;  // the paper's
   std::vector<std::size_t> pareto;                      // of points: latency, DDR bytes, AM bytes
@@ -67,7 +71,8 @@ struct Exploration {
   bool is_decided() const;
 };
 
-Exploration explore(const ExploreRequest& request);
+/// Nothing on the other ranks of an mpirun, which only work for rank 0.
+std::optional<Exploration> explore(const ExploreRequest& request);
 
 /// Why one point is slower than another: the two counters that differ most, weighed in time.
 std::string reason(const Explored& best, const Explored& other, const sim::MachineConfig& machine);

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
+#include "kernels/tile_text.h"
 #include "scenarios/explore/exploration.h"
 #include "scenarios/report.h"
 #include "scenarios/table.h"
@@ -17,37 +17,22 @@ namespace {
 
 constexpr std::size_t k_shown = 10;
 
-/// "m1=6,n1=256,..." by key.
-std::map<std::string, std::string> tile_fields(const std::string& tile) {
-  std::map<std::string, std::string> fields;
-  for (std::size_t at = 0; at < tile.size();) {
-    const std::size_t end = std::min(tile.find(',', at), tile.size());
-    const std::string item = tile.substr(at, end - at);
-    const std::size_t equals = item.find('=');
-    fields[item.substr(0, equals)] = item.substr(equals + 1);
-    at = end + 1;
-  }
-  return fields;
-}
-
 /// The columns a point has in tables and CSV, in the order of k_gemm_dimensions but Mg as it is given to --tile.
 std::vector<std::string> point_cells(const Candidate& point) {
-  auto fields = tile_fields(point.tile);
-  const auto or_else = [&](const char* key, const char* otherwise) {
-    return fields.contains(key) ? fields[key] : std::string(otherwise);
+  std::int64_t m1 = 0, n1 = 0, m2 = 0, mg = 0, n2 = 0, k2 = 0, kg = 0, x = 0, w = 0, y = 0, y_tiles = 0, k_promote = 0;
+  const kernels::TileKey keys[] = {{"m1", &m1},       {"n1", &n1},           {"m2", &m2},
+                                   {"mg", &mg},       {"n2", &n2},           {"k2", &k2},
+                                   {"kg", &kg},       {"x_buffers", &x},     {"w_buffers", &w},
+                                   {"y_buffers", &y}, {"y_tiles", &y_tiles}, {"k_promote", &k_promote}};
+  kernels::parse_tiles(point.tile, keys);
+  const auto or_else = [](std::int64_t value, const char* otherwise) {
+    return value > 0 ? std::to_string(value) : std::string(otherwise);
   };
-  return {point.variant.ends_with("w_stationary") ? "W" : "Y",
-          fields["m1"],
-          fields["n1"],
-          or_else("m2", "-"),
-          fields["mg"],
-          fields["n2"],
-          fields["k2"],
-          fields["kg"],
-          fields["x_buffers"],
-          fields["w_buffers"],
-          or_else("y_buffers", "auto"),
-          or_else("y_tiles", "steps")};
+  std::vector<std::string> cells{point.variant.ends_with("large_m") ? "Y" : point.variant == k_own_choice ? "X" : "W"};
+  for (const std::int64_t value : {m1, n1, m2, mg, n2, k2, kg, x, w}) cells.push_back(or_else(value, "-"));
+  cells.push_back(or_else(y, "auto"));
+  cells.push_back(or_else(y_tiles, "steps"));
+  return cells;
 }
 const std::vector<std::string> k_point_header = {"stays", "m1", "n1", "m2", "mg", "n2",
                                                  "k2",    "kg", "x",  "w",  "y",  "y_tiles"};
@@ -176,8 +161,10 @@ std::string reason(const Explored& best, const Explored& other, const sim::Machi
   std::vector<Counter> counters;
   for (std::size_t c = 0; c < best.measured.class_ms.size(); ++c) {
     const double from = best.measured.class_ms[c], to = other.measured.class_ms[c];
-    counters.push_back({std::string(sim::name(static_cast<sim::CycleClass>(c))), fmt::format("{:.4f}", from),
-                        fmt::format("{:.4f} ms a core", to), to - from});
+    // Mostly microseconds; a mean over the cores can differ by less than a cycle.
+    const int digits = fmt::format("{:.4f}", from) != fmt::format("{:.4f}", to) ? 4 : 8;
+    counters.push_back({std::string(sim::name(static_cast<sim::CycleClass>(c))), fmt::format("{:.{}f}", from, digits),
+                        fmt::format("{:.{}f} ms a core", to, digits), to - from});
   }
   const auto moved = [&](const char* name, std::int64_t from, std::int64_t to, double gb_s) {
     counters.push_back({name, megabytes(from), megabytes(to) + " MB", static_cast<double>(to - from) / (gb_s * 1e6)});
@@ -202,14 +189,14 @@ std::string reason(const Explored& best, const Explored& other, const sim::Machi
   std::vector<std::string> told;
   for (std::size_t i = 0; i < std::min<std::size_t>(2, counters.size()); ++i)
     told.push_back(fmt::format("{} {} -> {}", counters[i].name, counters[i].from, counters[i].to));
-  return joined(told);
+  return told.empty() ? "the same run by every counter" : joined(told);
 }
 
 std::string command_of(const ExploreRequest& request, const Candidate& point, const sim::Machine& machine) {
   const GemmQuery& q = request.query;
   std::string command = fmt::format("mtsim op gemm --m {} --n {} --k {} --dtype {} --variant {}", q.shape.m, q.shape.n,
                                     q.shape.k, to_string(q.dtype), variant_of(request, point));
-  command += " --tile " + point.tile;
+  if (!point.tile.empty()) command += " --tile " + point.tile;
   if (!request.machine_arguments.empty()) return command + request.machine_arguments;
   return machine.config().name == request.machines.front().config().name
              ? command
@@ -261,25 +248,27 @@ Json exploration_json(const ExploreRequest& request, const Exploration& explorat
   Json machines = Json::array();
   for (const sim::Machine& m : request.machines) machines.push_back(m.config().name);
   const BoundQuality quality = quality_of(exploration);
-  return {{"legal_points", exploration.legal},
-          {"killed", killed},
-          {"simulated_points", exploration.points.size()},
-          {"cut_points", cut_points(exploration)},
-          {"computed_points", exploration.computed},
-          {"bound",
-           {{"least_ratio", quality.least},
-            {"median_ratio", quality.median},
-            {"most_ratio", quality.most},
-            {"faster_than_bound", quality.faster}}},
-          {"points", points},
-          {"named", named},
-          {"pareto", pareto},
-          {"neighbours", beside},
-          {"machines", machines},
-          {"compared", compared},
-          {"decided", exploration.is_decided()},
-          {"machine", machine_json(request.machines.front())},
-          {"host", {{"rank_s", exploration.rank_s}, {"simulate_s", exploration.simulate_s}}}};
+  return {
+      {"legal_points", exploration.legal},
+      {"killed", killed},
+      {"simulated_points", exploration.points.size()},
+      {"cut_points", cut_points(exploration)},
+      {"computed_points", exploration.computed},
+      {"bound",
+       {{"least_ratio", quality.least},
+        {"median_ratio", quality.median},
+        {"most_ratio", quality.most},
+        {"faster_than_bound", quality.faster}}},
+      {"points", points},
+      {"named", named},
+      {"pareto", pareto},
+      {"neighbours", beside},
+      {"machines", machines},
+      {"compared", compared},
+      {"decided", exploration.is_decided()},
+      {"machine", machine_json(request.machines.front())},
+      {"host",
+       {{"rank_s", exploration.rank_s}, {"simulate_s", exploration.simulate_s}, {"processes", exploration.processes}}}};
 }
 
 std::string exploration_text(const ExploreRequest& request, const Exploration& exploration) {
@@ -309,7 +298,13 @@ std::string exploration_text(const ExploreRequest& request, const Exploration& e
     if (!exploration.points[i].measured.cut) top.add(row_of(std::to_string(i + 1), exploration.points[i]));
   }
   for (const auto& [name, e] : exploration.named) top.add(row_of(name, e));
-  text += top.text() + "\n";
+  text += top.text();
+  for (const auto& [name, e] : exploration.named) {
+    if (name != k_own_choice || e.measured.latency_ms >= exploration.best().measured.latency_ms) continue;
+    text += fmt::format("for so few rows {} is faster than every point explored: {}\n", name,
+                        command_of(request, e.point, request.machines.front()));
+  }
+  text += "\n";
   text += "Pareto front of latency, DDR bytes and AM bytes\n";
   Table pareto = point_table("rank");
   for (std::size_t i = 0; i < std::min(k_shown, exploration.pareto.size()); ++i)
@@ -323,8 +318,9 @@ std::string exploration_text(const ExploreRequest& request, const Exploration& e
   if (!exploration.compared.empty()) text += compared_text(request, exploration) + "\n";
   text += "run the best again: " + command_of(request, exploration.best().point, request.machines.front()) + "\n";
   text += fmt::format("note: {}\n", k_not_modelled);
-  text += fmt::format("host: bounds {:.1f} s, {} simulations {:.1f} s on {} processes\n", exploration.rank_s,
-                      grouped(exploration.computed), exploration.simulate_s, request.processes);
+  text += fmt::format("host: bounds {:.1f} s, {} simulations {:.1f} s on {} process{}\n", exploration.rank_s,
+                      grouped(exploration.computed), exploration.simulate_s, exploration.processes,
+                      exploration.processes == 1 ? "" : "es");
   return text;
 }
 

@@ -372,6 +372,20 @@ Candidate GemmSpace::paper_point() const {
   return candidate("large_m", tiles);
 }
 
+std::optional<Candidate> GemmSpace::small_m_point() const {
+  const kernels::GemmChoice choice{.sums = m_query.sums};
+  GemmTiles tiles = GemmTiles::of(m_query.dtype, choice);
+  if (m_query.k_promote > 0) tiles.k_promote = m_query.k_promote;
+  try {
+    const GemmPlan plan = kernels::plan_gemm(m_query.shape, m_query.dtype, tiles, choice, m_machine);
+    if (plan.dataflow != kernels::GemmDataflow::small_m) return std::nullopt;
+    const std::string tile = m_query.k_promote > 0 ? fmt::format("k_promote={}", m_query.k_promote) : "";
+    return Candidate{"small_m", tile, 0, plan.sm_bytes, plan.am_bytes, plan.gsm_bytes};
+  } catch (const kernels::KernelError&) {  // nothing fits
+    return std::nullopt;
+  }
+}
+
 std::vector<Neighbour> GemmSpace::neighbours(const Candidate& of) const {
   const bool is_large_m = of.variant == "large_m";
   const GemmTiles tiles = kernels::parse_gemm_tiles(of.tile, m_query.dtype, choice(of.variant));

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,8 @@ class GemmSpace {
   std::vector<Neighbour> neighbours(const Candidate& of) const;
   /// The block sizes the paper has, or of FP16 those the fidelity study found.
   Candidate paper_point() const;
+  /// The small-M dataflow, which has no blocks to choose, where `mtsim op` takes it by itself.
+  std::optional<Candidate> small_m_point() const;
   /// A point of `op gemm --tile`; UsageError when it does not fit.
   Candidate candidate(const std::string& dataflow, const kernels::GemmTiles& tiles) const;
 

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/explore/simulations.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <utility>
 
@@ -151,34 +147,36 @@ Journal::Journal(std::string path, const Json& about) : m_path(std::move(path)) 
     std::filesystem::resize_file(m_path, static_cast<std::uintmax_t>(complete), error);
     if (error) throw UsageError(fmt::format("{}: cannot be written: {}", m_path, error.message()));
   }
-  if (complete == 0) {
-    std::ofstream out(m_path, std::ios::app);
-    out << about.dump() << '\n' << std::flush;
-    if (!out)
-      throw UsageError(fmt::format("{}: cannot be written: {}; --csv keeps what is done beside the file", m_path,
-                                   std::strerror(errno)));
-  }
+  m_file.open(m_path, std::ios::app);
+  if (complete == 0) append(about);
 }
 
 void Journal::add(const std::string& key, const Json& result) {
   m_known[key] = result;
-  if (m_path.empty()) return;
-  std::ofstream out(m_path, std::ios::app);
-  out << Json{{"point", key}, {"result", result}}.dump() << '\n' << std::flush;
-  if (!out) throw UsageError(fmt::format("{}: cannot be written: {}", m_path, std::strerror(errno)));
+  if (!m_path.empty()) append({{"point", key}, {"result", result}});
+}
+
+void Journal::append(const Json& line) {
+  m_file << line.dump() << '\n' << std::flush;
+  if (m_file) return;
+  throw UsageError(
+      fmt::format("{}: cannot be written: {}; --csv keeps what is done beside the file", m_path, std::strerror(errno)));
 }
 
 Simulations::Simulations(Subject subject, std::vector<sim::Machine> machines, std::size_t processes,
-                         std::function<std::string(const std::string&)> other_work)
+                         std::function<std::string(const std::string&)> other_work, const Json& about)
     : m_subject(std::move(subject)),
       m_machines(std::move(machines)),
-      m_pool(processes, [subject = m_subject, machines = m_machines, other = std::move(other_work),
-                         simulator = std::shared_ptr<Simulator>()](const std::string& request) mutable {
-        const Json json = Json::parse(request);
-        if (!json.contains("tile")) return other(request);
-        if (!simulator) simulator = std::make_shared<Simulator>(subject, machines);
-        return simulator->measure(json).json().dump();
-      }) {}
+      m_pool(
+          processes,
+          [subject = m_subject, machines = m_machines, other = std::move(other_work),
+           simulator = std::shared_ptr<Simulator>()](const std::string& request) mutable {
+            const Json json = Json::parse(request);
+            if (!json.contains("tile")) return other(request);
+            if (!simulator) simulator = std::make_shared<Simulator>(subject, machines);
+            return simulator->measure(json).json().dump();
+          },
+          about.dump()) {}
 
 std::vector<Measured> Simulations::run(std::size_t machine, const std::vector<Candidate>& points, double limit_ms,
                                        Journal& journal, const std::function<void()>& on_done) {

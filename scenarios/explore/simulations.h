@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Points of a space as real microcode in timing depth, over the host's cores, each point once: what is done goes to a
-// journal, and a run that was killed goes on from there.
+// Points of a space as real microcode in timing depth, over the host's cores and those of other ranks, each point once:
+// what is done goes to a journal, and a run that was killed goes on from there.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <string>
@@ -12,7 +13,7 @@
 
 #include "scenarios/explore/candidate.h"
 #include "scenarios/operator.h"
-#include "scenarios/worker_pool.h"
+#include "scenarios/rank_pool.h"
 #include "sim/accounting.h"
 #include "sim/config/machine.h"
 
@@ -46,20 +47,24 @@ class Journal {
   void add(const std::string& key, const Json& result);
 
  private:
+  void append(const Json& line);
+
   std::string m_path;
+  std::ofstream m_file;
   std::map<std::string, Json> m_known;
 };
 
 class Simulations {
  public:
-  /// `other_work`: what the pool answers to requests that are no point. The processes start here.
+  /// `other_work`: what the pool answers to requests that are no point. The processes start here; all ranks of an
+  /// mpirun have to be about the same (rank_pool.h).
   Simulations(Subject subject, std::vector<sim::Machine> machines, std::size_t processes,
-              std::function<std::string(const std::string&)> other_work);
+              std::function<std::string(const std::string&)> other_work, const Json& about);
 
   /// A machine's points, `limit_ms` 0 for none; results in their order. `on_done` after each that was not known.
   std::vector<Measured> run(std::size_t machine, const std::vector<Candidate>& points, double limit_ms,
                             Journal& journal, const std::function<void()>& on_done);
-  WorkerPool& pool() { return m_pool; }
+  RankPool& pool() { return m_pool; }
   const std::vector<sim::Machine>& machines() const { return m_machines; }
   /// Points simulated here, not found in the journal.
   std::int64_t computed() const { return m_computed; }
@@ -67,7 +72,7 @@ class Simulations {
  private:
   Subject m_subject;
   std::vector<sim::Machine> m_machines;
-  WorkerPool m_pool;
+  RankPool m_pool;
   std::int64_t m_computed = 0;
 };
 

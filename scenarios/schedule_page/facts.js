@@ -16,7 +16,9 @@ function blockerOf(loop) {
     ? report.resources.length ? `${report.resources[0].name}: ${plural(report.resources[0].instructions, 'instruction')}` +
       (report.resources[0].slots ? `, ${report.resources[0].slots} a cycle` : '') : 'resources'
     : `recurrence: ${report.recurrence.join('; then ')}`;
-  if (loop.interval === bound) return `It cannot be shorter: the bound is reached (${binding}).`;
+  const apart = report.independent_bound
+    ? ` If accesses through different address registers never overlapped, it would be ${report.independent_bound}.` : '';
+  if (loop.interval === bound) return `It cannot be shorter: the bound is reached (${binding}).${apart}`;
   const found = report.initiation_interval;
   const less = loop.interval > found ? `The scheduler finds ${found}, ${plural(loop.interval - found, 'cycle')} less. ` : '';
   const blocked = report.blocked.find(({ interval }) => interval < Math.min(found, loop.interval));

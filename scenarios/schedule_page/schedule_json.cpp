@@ -121,12 +121,6 @@ class Writer {
     return json;
   }
 
-  // Packets that .linear code was scheduled into.
-  bool is_scheduled(int packet) const {
-    return std::any_of(m_program.linear.begin(), m_program.linear.end(),
-                       [&](const isa::LinearSource& source) { return source.first <= packet && packet < source.last; });
-  }
-
   Json packets() const {
     Json json = Json::array();
     int at = 0;
@@ -137,7 +131,7 @@ class Writer {
                       {"idle", packet.is_idle()},
                       {"line", packet.instructions.front().place.line},
                       {"comment", trimmed(packet.comment)},
-                      {"scheduled", is_scheduled(static_cast<int>(p))},
+                      {"scheduled", m_program.linear_at(static_cast<int>(p)) >= 0},
                       {"live", hex_of(m_flow.live[p])}});
       at += packet.cycles();
     }
@@ -216,7 +210,8 @@ class Writer {
     return read != m_flow.early.end() && read->first == at;
   }
 
-  // A scheduler reads old values on purpose; in packets written by hand it is a hazard.
+  // A scheduler reads old values on purpose; in packets written by hand it is a hazard. The check says nothing of
+  // .linear code; of the doctor's packets it cannot know whose they are.
   Json findings() const {
     Json json = Json::array();
     for (const isa::Diagnostic& found : isa::check(m_program, m_pipeline)) {
@@ -229,7 +224,7 @@ class Writer {
           // A place that .rept repeats is one finding; only some of its copies may read early.
           if (found.code == "read-in-flight" && !reads_early({static_cast<int>(p), static_cast<int>(slot)})) continue;
           at.push_back(m_first_cell[p] + static_cast<int>(slot));
-          by_hand = by_hand || !(m_schedule.scheduled || is_scheduled(static_cast<int>(p)));
+          by_hand = by_hand || !m_schedule.scheduled;
         }
       }
       const bool hazard = found.severity != isa::Severity::note || (found.code == "read-in-flight" && by_hand);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "isa/printer.h"
 #include "sim/core/decode.h"
@@ -50,6 +51,46 @@ std::string fault_message(const Context& context, const isa::Packet& packet) {
   return "";
 }
 
+// A pipelined loop without code for fewer iterations than .trip promises: the packets of its kernel and what they
+// count.
+struct PromisedKernel {
+  int first = 0, last = 0;  // packets [first, last)
+  isa::Register counter;
+};
+
+std::optional<PromisedKernel> promised_kernel(const isa::Program& program, const isa::LoopReport& report) {
+  if (!report.pipelined || report.guarded || report.trip_place.line == 0) return std::nullopt;
+  auto label = program.labels.find(report.label + ".kernel");
+  if (label == program.labels.end()) label = program.labels.find(report.label);
+  if (label == program.labels.end()) return std::nullopt;
+  PromisedKernel kernel{label->second, label->second, {}};
+  bool counts = false;
+  for (int cycles = 0; cycles < report.interval; ++kernel.last) {
+    const isa::Packet& packet = program.packets.at(static_cast<std::size_t>(kernel.last));
+    cycles += packet.cycles();
+    if (packet.branch() == nullptr || !packet.branch()->predicate) continue;
+    kernel.counter = packet.branch()->predicate->reg;
+    counts = true;
+  }
+  return counts ? std::optional(kernel) : std::nullopt;
+}
+
+// The kernel of a loop counts down to nothing: a counter below what it has at the end was so from the start, and the
+// loop will not end. Costs a run nothing, since it is asked behind a fault only.
+std::string broken_promise(const Context& context, const isa::Program& program, int pc) {
+  for (const isa::LoopReport& report : program.linear_loops) {
+    const auto kernel = promised_kernel(program, report);
+    if (!kernel || pc < kernel->first || pc >= kernel->last) continue;
+    const auto left = static_cast<std::int64_t>(context.registers.r[kernel->counter.index]);
+    if (left >= report.counter_end) continue;
+    return fmt::format(
+        "; the loop at '{}' is promised to run at least {} time{} (.trip at {}) and was entered for fewer: its "
+        "counter has passed zero and never stops it; pass a larger count or lower the promise",
+        report.label, report.trip_minimum, report.trip_minimum == 1 ? "" : "s", report.trip_place.str());
+  }
+  return "";
+}
+
 }  // namespace
 
 Fault make_fault(const Context& context, const isa::Program& program, int pc, int core) {
@@ -70,6 +111,7 @@ Fault make_fault(const Context& context, const isa::Program& program, int pc, in
         packet.instructions[std::min<std::size_t>(context.fault_instruction, packet.instructions.size() - 1)].place;
   }
   fault.message = packet.instructions.empty() ? "an empty packet" : fault_message(context, packet);
+  fault.message += broken_promise(context, program, pc);
   return fault;
 }
 

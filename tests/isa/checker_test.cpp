@@ -2,6 +2,8 @@
 // Each finding of the checker once where it must speak and once where it must not.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "support.h"
 
 using namespace mtsim::isa;
@@ -186,6 +188,76 @@ TEST_CASE("a read of a register whose result is in flight is a note, one a packe
   CHECK(found[0].place.line == 3);
   CHECK_THAT(found[0].message, Contains("VSTDW (line 3) reads the old VR2") &&
                                    Contains("VLDDW (line 1) lands 4 cycles later") && Contains("2 such registers"));
+}
+
+TEST_CASE("reads in flight that a scheduler made are no notes; those between hand packets and its own are",
+          "[isa][checker][linear]") {
+  // Passes overlap: the load of a later one is under way while VR of this one is read.
+  const std::string loop =
+      ".param x, R10, pointer am\n.param y, R12, pointer am\n.param n, R14, count\n"
+      ".linear\n.independent\n.reg AR, px, py\n.reg VR, a, b, c, z\n.reg R, k\n"
+      "SMVAGA x, px\nSMVAGA y, py\nVMOVI 0, z\nSADD 0, n, k\n"
+      "loop: .trip 8\nVLDW *px++[16], a\nVFMULAS32 a, a, z, b\nVFMULAS32 b, a, z, c\nVSTW c, *py++[16]\n"
+      "SSUB 1, k, k\n[k] SBR loop\nSBR R63\n.endlinear\n";
+  const Program scheduled = assemble(loop, "k.s");
+  CHECK(findings(loop, "read-in-flight").empty());
+  // As packets that nobody says are a scheduler's, they have such reads.
+  CHECK_FALSE(findings(print_packets(scheduled), "read-in-flight").empty());
+
+  // The load lands behind the first packet of the .linear code, which reads VR1.
+  const std::string into = "VLDW *AR0, VR1\n.linear\nVSTW VR1, *AR1\nSBR R63\n.endlinear\n";
+  REQUIRE(findings(into, "read-in-flight").size() == 1);
+  CHECK_THAT(findings(into, "read-in-flight")[0].message, Contains("VSTW (line 3) reads the old VR1"));
+  // A wrong schedule stays an error: this one was made for a faster load.
+  const Pipeline slow = machine_with(Mnemonic::VLDW, 12);
+  const std::vector<Diagnostic> wrong = check(scheduled, slow);
+  CHECK(std::count_if(wrong.begin(), wrong.end(),
+                      [](const Diagnostic& found) { return found.code == "rebound-read"; }) >= 2);
+}
+
+TEST_CASE("a read that several producers reach too late is one error that names them", "[isa][checker]") {
+  // VR3 comes from in front of the loop and from the pass before; the loop's own way round has one cycle more.
+  const std::string text =
+      "  VFMULAS32.M1 VR0, VR1, VR2, VR3\n  SNOP 5\n"
+      "loop: VSTW VR3, *AR0\n  [R0] SBR loop\n  VFMULAS32.M1 VR0, VR1, VR2, VR3\n  SNOP 5\n" +
+      k_return;
+  const Pipeline slow = machine_with(Mnemonic::VFMULAS32, 8);
+  const auto found = findings(text, "rebound-read", &slow);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].str() ==
+        "k.s:3:7: error: VSTW (line 3) reads VR3 6 cycles after VFMULAS32 (line 1) writes it and gets the old value "
+        "(also behind VFMULAS32 (line 5)): VFMULAS32 takes 8 cycles on this machine, 6 as scheduled; move the read 2 "
+        "cycles later or schedule the kernel anew");
+  // Two registers of one packet are two.
+  const std::string two =
+      "  VFMULAS32.M1 VR0, VR1, VR2, VR3 | VFMULAS32.M2 VR0, VR1, VR2, VR4\n  SNOP 5\n"
+      "  VFMULAS32.M1 VR3, VR4, VR2, VR5\n" +
+      k_return;
+  CHECK(findings(two, "rebound-read", &slow).size() == 2);
+}
+
+TEST_CASE("packets that nothing reaches are a warning at the first of them", "[isa][checker]") {
+  // A store one packet behind the delay slots of the return: it never issues.
+  const auto found =
+      findings("  VMOVI 0, VR3\n" + k_return + "  VSTW VR3, *AR1\n  SNOP 1\n  VSTW VR3, *+AR1[16]\n", "unreachable");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].severity == Severity::warning);
+  CHECK(found[0].place.line == 4);
+  CHECK(found[0].message ==
+        "VSTW (line 4) to line 6 is never reached: SBR (line 2) has left before it, and no branch leads here");
+  CHECK_THAT(found[0].suggestion, Contains("its 6 delay slots"));
+  CHECK(findings("  SBR R63\n  SNOP 5\n  VSTW VR3, *AR1\n", "unreachable").empty());
+  // Code that only unreached code branches to.
+  CHECK(findings(k_return + "  SBR dead\n  SNOP 6\ndead: VSTW VR3, *AR1\n" + k_return, "unreachable").size() == 1);
+  // A label that nothing branches to is an entry, whichever entry is looked at.
+  CHECK(findings("a: SNOP 1\n" + k_return + "b: VSTW VR3, *AR1\n" + k_return, "unreachable").empty());
+  CHECK(findings("a: SNOP 1\n" + k_return + "b: VSTW VR3, *AR1\n" + k_return, "unreachable", nullptr, "a").empty());
+  // Padding has no effect.
+  CHECK(findings(k_return + "  SNOP 1\n", "unreachable").empty());
+  // Both predicates leave; with one of them alone the store is reached.
+  const std::string store = "  SNOP 6\n  VSTW VR3, *AR1\n" + k_return;
+  CHECK(findings("loop: SSUB.M1 1, R0, R0\n  [R0] SBR loop\n  [!R0] SBR R63\n" + store, "unreachable").size() == 1);
+  CHECK(findings("loop: SSUB.M1 1, R0, R0\n  [R0] SBR loop\n" + store, "unreachable").empty());
 }
 
 TEST_CASE("only what can be reached from the entry is checked", "[isa][checker]") {

@@ -64,6 +64,37 @@ TEST_CASE("a recurrence bounds a loop, with its instructions and lines", "[isa][
              Contains("VFMULAS32 (line 8) to VFMULAS32 (line 7): 6 cycles in the next iteration, flow through a"));
 }
 
+TEST_CASE("where memory holds a loop up the report names the promise that would help", "[isa][linear]") {
+  std::string text = k_scale;
+  text.replace(text.find(".independent\n"), 13, "");
+  const LoopReport report = assemble(text, "k.s").linear_loops.at(0);
+  CAPTURE(print(report));
+  CHECK(report.bound() == 16);
+  CHECK(report.independent_bound == 7);
+  CHECK_THAT(print(report), Contains("nothing shows that VSTDW (line 15) and VLDDW (line 12) touch different bytes: "
+                                     ".independent promises it") &&
+                                Contains("and the bound is 7\n"));
+  CHECK(assemble(k_scale, "k.s").linear_loops.at(0).independent_bound == 0);
+  // One address register: the promise says nothing of it.
+  const std::string in_place =
+      ".linear\n.reg AR, p\n.reg VR, a, b\n.reg R, n\nSMVAGA R10, p\nSMOVI24 9, n\nloop:\nVLDW *p, a\n"
+      "VFMULAS32 a, a, a, b\nVSTW b, *p\nSSUB 1, n, n\n[n] SBR loop\nSBR R63\n.endlinear\n";
+  const LoopReport kept = assemble(in_place, "k.s").linear_loops.at(0);
+  CHECK(kept.bound() == 16);
+  CHECK(kept.independent_bound == 0);
+  CHECK(print(kept).find(".independent") == std::string::npos);
+}
+
+TEST_CASE("SADD -1 counts a loop down as SSUB 1 does", "[isa][linear]") {
+  std::string text = k_scale;
+  text.replace(text.find("SSUB 1"), 6, "SADD -1");
+  CHECK(assemble(text, "k.s").fingerprint() == assemble(k_scale, "k.s").fingerprint());
+  text.replace(text.find("SADD -1"), 7, "SADD -2");
+  const LoopReport report = assemble(text, "k.s").linear_loops.at(0);
+  CHECK_FALSE(report.pipelined);
+  CHECK_THAT(report.why_not, Contains("other than one SSUB 1, n, n or SADD -1, n, n: SADD (line "));
+}
+
 TEST_CASE("a value that outlives its register bounds nothing: the report shows it beside the bound", "[isa][linear]") {
   const std::string text =
       ".linear\n.independent\n.reg AR, p, q\n.reg VR, a, b, c, d, z\n.reg R, n\n"

@@ -40,7 +40,10 @@ KernelContract gemm(const Call& call, std::int64_t columns) {  // x, w, y, k, x_
 }
 
 KernelContract gemm_tile(const Call& call) {  // as gemm
-  const GemmTile& tile = gemm_tile_of(call.program);
+  static std::map<const isa::Program*, GemmTile> tiles;  // the programs of calls live as long as the only cluster
+  auto known = tiles.find(&call.program);
+  if (known == tiles.end()) known = tiles.emplace(&call.program, gemm_tile_of(call.program)).first;
+  const GemmTile& tile = known->second;
   const std::int64_t b = bytes_of(tile.dtype), sum_bytes = tile.promotes ? 4 : b;
   const Tile y = call.rows(2, tile.rows, tile.columns() * sum_bytes, call.number(6));
   KernelContract contract{{call.rows(0, tile.rows, call.number(3) * b, call.number(4)),

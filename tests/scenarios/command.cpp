@@ -37,15 +37,27 @@ std::string Folder::read(const std::string& name) const {
   return text.str();
 }
 
-CommandResult Folder::mtsim(const std::string& arguments) const {
-  const std::string line = "cd " + m_path.string() + " && MTSIM_MEMO=memo.json " MTSIM_COMMAND " " + arguments +
-                           " >command.out 2>command.err </dev/null";
-  const int status = std::system(line.c_str());
+CommandResult Folder::mtsim(const std::string& arguments) const { return shell(MTSIM_COMMAND " " + arguments); }
+
+CommandResult Folder::mpirun(int ranks, const std::string& arguments) const {
+  return shell(mpirun_command() + " -n " + std::to_string(ranks) + " " MTSIM_COMMAND " " + arguments);
+}
+
+CommandResult Folder::shell(const std::string& line) const {
+  const std::string all = "cd " + m_path.string() + " && export MTSIM_MEMO=memo.json && { " + line +
+                          "; } >command.out 2>command.err </dev/null";
+  const int status = std::system(all.c_str());
   CommandResult result;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   result.out = read("command.out");
   result.err = read("command.err");
   return result;
+}
+
+std::string mpirun_command() {
+  // It wants an ssh even where all ranks are on this host; any program there is will do.
+  return "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent=sh "
+         "HWLOC_HIDE_ERRORS=2 " MTSIM_MPIRUN " --oversubscribe";
 }
 
 std::string source(const std::string& path) { return std::string(MTSIM_SOURCE) + "/" + path; }

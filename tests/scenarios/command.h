@@ -45,10 +45,17 @@ class Folder {
 
   /// `mtsim ARGUMENTS`, a shell line.
   CommandResult mtsim(const std::string& arguments) const;
+  /// The same under mpirun, however few cores this host has.
+  CommandResult mpirun(int ranks, const std::string& arguments) const;
+  /// A shell line as it is.
+  CommandResult shell(const std::string& line) const;
 
  private:
   std::filesystem::path m_path;
 };
+
+/// What a shell line needs in front of mpirun's arguments.
+std::string mpirun_command();
 
 /// A file of the repository.
 std::string source(const std::string& path);

@@ -13,6 +13,7 @@
 using Catch::Matchers::Contains;
 using mtsim::test::CommandResult;
 using mtsim::test::Folder;
+using mtsim::test::mpirun_command;
 using nlohmann::json;
 
 namespace {
@@ -128,6 +129,62 @@ TEST_CASE("an exploration that was killed goes on, computes nothing twice and en
   const std::int64_t all = whole.at("computed_points");
   CHECK(result.at("computed_points").get<std::int64_t>() == all - done);
   CHECK_FALSE(folder.has("part.csv.journal"));
+}
+
+TEST_CASE("any number of ranks ends with the same file and computes no point twice", "[explore][mpi]") {
+  const Folder folder;
+  const std::string command = k_small + "--top 100 --jobs 1 --machine mt3000 ";
+  const json alone = explored(folder, command + "--csv alone.csv");
+  CHECK(alone.at("host").at("processes") == 1);
+  for (const int ranks : {1, 2, 4}) {
+    CAPTURE(ranks);
+    const CommandResult result = folder.mpirun(ranks, command + "--csv ranks.csv --json out.json");
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    const json together = json::parse(folder.read("out.json"));
+    CHECK(together.at("host").at("processes") == ranks);
+    CHECK(together.at("computed_points") == alone.at("computed_points"));
+    CHECK(folder.read("ranks.csv") == folder.read("alone.csv"));
+  }
+}
+
+TEST_CASE("a rank that dies ends the run and loses nothing that was finished", "[explore][mpi]") {
+  const Folder folder;
+  const std::string command = k_small + "--top 400 --jobs 1 --machine mt3000 ";
+  const json whole = explored(folder, command + "--csv whole.csv");
+  // The last rank dies as soon as some points are in the journal.
+  const CommandResult killed = folder.shell(
+      fmt::format("(exec {} -n 3 {} {} --csv part.csv) & run=$!; "
+                  "until [ $(cat part.csv.journal 2>/dev/null | wc -l) -gt 3 ]; do sleep 0.02; done; "
+                  "for rank in $(cat /proc/$run/task/*/children); do last=$rank; done; kill -KILL $last; wait $run",
+                  mpirun_command(), MTSIM_COMMAND, command));
+  INFO(killed.err);
+  CHECK(killed.exit_code != 0);
+  CHECK_THAT(killed.err, Contains("exited on signal 9"));
+  const std::string journal = folder.read("part.csv.journal");
+  const std::ptrdiff_t done = std::count(journal.begin(), journal.end(), '\n') - 1;
+  REQUIRE(done > 0);
+  const CommandResult rest = folder.mpirun(2, command + "--csv part.csv --json out.json");
+  REQUIRE(rest.exit_code == 0);
+  const json result = json::parse(folder.read("out.json"));
+  CHECK(result.at("computed_points").get<std::int64_t>() == whole.at("computed_points").get<std::int64_t>() - done);
+  CHECK(folder.read("part.csv") == folder.read("whole.csv"));
+}
+
+TEST_CASE("ranks that were asked for different things, or a wrong one, end with the reason", "[explore][mpi]") {
+  const Folder folder;
+  const std::string program = std::string(" -n 1 ") + MTSIM_COMMAND + " ";
+  const CommandResult different =
+      folder.shell(mpirun_command() + program + k_small + "--top 5 :" + program + k_small + "--top 6");
+  CHECK(different.exit_code == 2);
+  CHECK_THAT(different.err, Contains("all ranks have to run the same command"));
+  const CommandResult wrong = folder.mpirun(2, k_small + "--only k3=5");
+  CHECK(wrong.exit_code == 2);
+  CHECK_THAT(wrong.err, Contains("no such dimension"));
+  folder.write("a.csv.journal", "{}\n");
+  const CommandResult other = folder.mpirun(2, k_small + "--top 5 --csv a.csv");
+  CHECK(other.exit_code == 2);
+  CHECK_THAT(other.err, Contains("another exploration"));
 }
 
 TEST_CASE("a journal of another exploration is refused and stays", "[explore]") {

@@ -107,3 +107,48 @@ TEST_CASE("after a fault the same core runs the next program", "[core][fault]") 
   CHECK(core.run(" SADD.M1 1, R1, R1\n" + k_return).status == RunStatus::done);
   CHECK(core.r(1) == 1);
 }
+
+TEST_CASE("a fault in a loop that was entered for fewer iterations than .trip promises names the promise",
+          "[core][fault][linear]") {
+  const std::string text =
+      ".param x, R10, pointer am\n.param y, R12, pointer am\n.param n, R16, count\n"
+      ".linear\n.independent\n.reg AR, px, py\n.reg VR, a, b\n.reg R, left\n"
+      "SMVAGA x, px\nSMVAGA y, py\nSMOV n, left\n"
+      "loop: .trip 4\nVLDW *px++[16], a\nVFMULAS32 a, a, a, b\nVSTW b, *py++[16]\n"
+      "SSUB 1, left, left\n[left] SBR loop\nSBR R63\n.endlinear\n";
+  const isa::Program program = isa::assemble(text, "test.s");
+  REQUIRE(program.linear_loops.at(0).stages == 3);
+  const std::string promise = "the loop at 'loop' is promised to run at least 4 times (.trip at test.s:12:13)";
+  const auto run = [&](std::uint64_t n, std::uint64_t y, std::int64_t max_cycles) {
+    BenchCore core;
+    core.r(10) = 0;
+    core.r(12) = y;
+    core.r(16) = n;
+    return core.run(program, {.entry = "", .max_cycles = max_cycles});
+  };
+  for (const std::uint64_t n : {0, 1, 2}) {
+    CAPTURE(n);
+    const RunResult result = run(n, 0x40000, 100'000);
+    REQUIRE(result.status == RunStatus::fault);
+    CHECK(result.fault.kind == FaultKind::address);
+    CHECK_THAT(result.fault.message, Catch::Contains(promise));
+    // The other way such a run ends.
+    const RunResult limit = run(n, 0x40000, 500);
+    REQUIRE(limit.status == RunStatus::max_cycles);
+    CHECK_THAT(limit.fault.message, Catch::Contains(promise));
+  }
+  // Three are enough for the code as it was scheduled.
+  for (const std::uint64_t n : {3, 4, 40}) CHECK(run(n, 0x40000, 100'000).status == RunStatus::done);
+  // Whatever else is wrong, up to the very last store, is no broken promise.
+  for (const std::uint64_t n : {4, 5, 9}) {
+    for (std::uint64_t stores = 0; stores < n; ++stores) {
+      CAPTURE(n, stores);
+      const RunResult result = run(n, 786432 - 128 * stores, 100'000);
+      REQUIRE(result.status == RunStatus::fault);
+      CHECK_THAT(result.fault.message, !Catch::Contains("promised"));
+    }
+  }
+  const RunResult cut = run(1'000'000, 0x40000, 500);
+  REQUIRE(cut.status == RunStatus::max_cycles);
+  CHECK_THAT(cut.fault.message, !Catch::Contains("promised"));
+}

@@ -118,6 +118,41 @@ TEST_CASE("a value that outlives its register is no bound: the doctor copies it,
   CHECK_THAT(isa::print(loop), Contains("lifetime bound     13") && !Contains("cannot be shorter"));
 }
 
+TEST_CASE("the doctor names --independent where a store and a load hold a loop up, and nothing of .trip",
+          "[core][reschedule]") {
+  const isa::Program hand = isa::assemble(k_cube, "cube.s");
+  const isa::RescheduledLoop waits = isa::reschedule(hand, {}).loops.at(0);
+  CAPTURE(isa::print(waits));
+  CHECK(waits.report.bound() == 22);
+  CHECK(waits.report.independent_bound == 7);
+  CHECK_THAT(isa::print(waits),
+             Contains("nothing shows that VSTW (line 13) and VLDW (line 7) touch different bytes: --independent") &&
+                 Contains("the bound is 7\n") && Contains("it cannot be shorter without --independent\n"));
+  const isa::RescheduleOptions promised{.allow_assumed = false, .independent = true};
+  const std::string replaced = isa::print(isa::reschedule(hand, {}, promised).loops.at(0));
+  CHECK_THAT(replaced, Contains("below 4 iterations the hand packets run, behind a test at run time\n"));
+  // Its bound is that of its units.
+  const isa::Program gemm = isa::assemble_file(MTSIM_SOURCE_DIR "/kernels/gemm/gemm_f32_6x128.s");
+  const std::string kept = isa::print(isa::reschedule(gemm, {}).loops.at(0));
+  for (const std::string& text : {isa::print(waits), replaced, kept}) CHECK_THAT(text, !Contains(".trip"));
+  for (const std::string& text : {replaced, kept}) CHECK_THAT(text, !Contains("--independent"));
+}
+
+TEST_CASE("a hand loop may count with SADD -1", "[core][reschedule]") {
+  std::string text = k_cube;
+  text.replace(text.find("SSUB.M1 1, R0"), 13, "SADD.M1 -1, R0");
+  const isa::Program hand = isa::assemble(text, "cube.s");
+  const isa::Rescheduled result = isa::reschedule(hand, {}, {.allow_assumed = false, .independent = true});
+  CAPTURE(isa::print(result.loops.at(0)));
+  REQUIRE(result.loops.at(0).replaced);
+  CHECK(result.loops[0].report.interval == 7);
+  for (const int n : {1, 3, 4, 5, 40}) {
+    CAPTURE(n);
+    const Registers registers{{10, 0}, {12, 0x40000}, {16, static_cast<std::uint64_t>(n)}};
+    CHECK((am_after(result.program, registers) == am_after(hand, registers)));
+  }
+}
+
 TEST_CASE("the published GEMM micro-kernel: its loop cannot be shorter, and a new schedule gives the same bits",
           "[core][reschedule]") {
   const isa::Program hand = isa::assemble_file(MTSIM_SOURCE_DIR "/kernels/gemm/gemm_f32_6x128.s");
@@ -172,4 +207,7 @@ TEST_CASE("the doctor says why a loop stays", "[core][reschedule]") {
              Contains("reads the old VR1"));
   CHECK_THAT(verdict("loop:\nSLT R1, R2, R0\nSADD.M1 1, R1, R1\n[R0] SBR loop\nSNOP 6\nSBR R63\nSNOP 6\n"),
              Contains("how often the loop runs is not known"));
+  // By two a pass the counter may never be zero.
+  CHECK_THAT(verdict("loop:\nSADD.M1 -2, R0, R0\nSADD.M1 1, R1, R1\n[R0] SBR loop\nSNOP 6\nSBR R63\nSNOP 6\n"),
+             Contains("R0 is not counted by one SSUB 1, R0, R0 or SADD -1, R0, R0"));
 }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/ranks.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+namespace mtsim::scenarios {
+
+namespace {
+
+// What mpirun of OpenMPI tells its processes.
+constexpr const char* k_size_variable = "OMPI_COMM_WORLD_SIZE";
+constexpr const char* k_local_size_variable = "OMPI_COMM_WORLD_LOCAL_SIZE";
+
+}  // namespace
+
+bool Ranks::are_there() { return std::getenv(k_size_variable) != nullptr; }
+
+int Ranks::on_this_host() {
+  const char* text = std::getenv(k_local_size_variable);
+  int count = 1;
+  if (text != nullptr) std::from_chars(text, text + std::string_view(text).size(), count);
+  return std::max(1, count);
+}
+
+Ranks::Ranks() {
+  // The default error handler ends all ranks with a message: nothing here could go on without one of them.
+  MPI_Init(nullptr, nullptr);
+  MPI_Comm_rank(MPI_COMM_WORLD, &m_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &m_size);
+}
+
+Ranks::~Ranks() {
+  for (Sending& sending : m_sending) MPI_Wait(&sending.request, MPI_STATUS_IGNORE);
+  MPI_Finalize();
+}
+
+void Ranks::send(int to, int number, std::string text) {
+  forget_what_arrived();
+  Sending& sending = m_sending.emplace_back();
+  sending.text = std::move(text);
+  MPI_Isend(sending.text.data(), static_cast<int>(sending.text.size()), MPI_CHAR, to, number, MPI_COMM_WORLD,
+            &sending.request);
+}
+
+std::optional<Ranks::Message> Ranks::receive() {
+  forget_what_arrived();
+  int is_there = 0;
+  MPI_Status status;
+  MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &is_there, &status);
+  if (is_there == 0) return std::nullopt;
+  int size = 0;
+  MPI_Get_count(&status, MPI_CHAR, &size);
+  Message message{status.MPI_SOURCE, status.MPI_TAG, std::string(static_cast<std::size_t>(size), '\0')};
+  MPI_Recv(message.text.data(), size, MPI_CHAR, message.from, message.number, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  return message;
+}
+
+void Ranks::forget_what_arrived() {
+  m_sending.remove_if([](Sending& sending) {
+    int is_done = 0;
+    MPI_Test(&sending.request, &is_done, MPI_STATUS_IGNORE);
+    return is_done != 0;
+  });
+}
+
+}  // namespace mtsim::scenarios

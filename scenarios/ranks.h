@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processes that mpirun started side by side: texts between them, each with a number that says what it is about.
+#pragma once
+
+#include <mpi.h>
+
+#include <list>
+#include <optional>
+#include <string>
+
+namespace mtsim::scenarios {
+
+class Ranks {
+ public:
+  /// Whether mpirun started this process; without it MPI is never initialised, which takes 0.3 s.
+  static bool are_there();
+  /// How many of them share this host; 1 without mpirun.
+  static int on_this_host();
+
+  /// Joins the others. A process does so once, after the last fork of one that has to outlive it.
+  Ranks();
+  ~Ranks();
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+
+  int rank() const { return m_rank; }
+  int size() const { return m_size; }
+
+  struct Message {
+    int from = 0, number = 0;
+    std::string text;
+  };
+  /// Returns at once; the text is kept until it is there. `number` >= 0.
+  void send(int to, int number, std::string text);
+  /// The next message if one has come.
+  std::optional<Message> receive();
+
+ private:
+  struct Sending {
+    std::string text;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+  void forget_what_arrived();
+
+  int m_rank = 0, m_size = 1;
+  std::list<Sending> m_sending;
+};
+
+}  // namespace mtsim::scenarios
