@@ -39,7 +39,7 @@ KernelContract gemm(const Call& call, std::int64_t columns) {  // x, w, y, k, x_
   return contract;
 }
 
-KernelContract gemm_tile(const Call& call) {  // as gemm
+KernelContract gemm_tile(const Call& call) {             // as gemm
   static std::map<const isa::Program*, GemmTile> tiles;  // the programs of calls live as long as the only cluster
   auto known = tiles.find(&call.program);
   if (known == tiles.end()) known = tiles.emplace(&call.program, gemm_tile_of(call.program)).first;
