@@ -86,7 +86,8 @@ fuzz: deps-dev build-asan/build.ninja ## run each fuzzer for FUZZ_SECONDS under 
 docs: build ## write the generated pages docs/isa.md and docs/fidelity.md
 	$(BUILD)/mtsim report isa > $(BUILD)/isa.md
 	$(BUILD)/mtsim run scenarios/paper/table_viii.yaml --json $(BUILD)/table_viii.json
-	$(BUILD)/mtsim report fidelity $(BUILD)/table_viii.json sim/machines/mt3000.fit.json > $(BUILD)/fidelity.md
+	$(BUILD)/mtsim run scenarios/paper/table_ix.yaml --json $(BUILD)/table_ix.json
+	$(BUILD)/mtsim report fidelity $(BUILD)/table_viii.json $(BUILD)/table_ix.json sim/machines/mt3000.fit.json > $(BUILD)/fidelity.md
 	mv $(BUILD)/isa.md $(BUILD)/fidelity.md docs/
 
 install: build ## install the command, machines and scenarios to PREFIX

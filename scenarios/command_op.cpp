@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <list>
+#include <map>
 #include <memory>
 
 #include "scenarios/cli.h"
@@ -23,6 +24,7 @@ struct Options {
   OperatorRequest request;
   std::string dtype;
   std::string variant;
+  std::map<std::string, bool> flags;  // OperatorInfo::flags
   std::string depth;
   bool no_memo = false;
   WatchOptions watch;
@@ -32,7 +34,11 @@ int run(const Options& options, const CommonOptions& common) {
   OperatorRequest request = options.request;
   request.op = options.op;
   request.spec.dtype = parse_dtype(*options.op, options.dtype);
-  request.spec.variant = parse_variant(*options.op, options.variant);
+  std::string variant = options.variant;
+  for (const auto& [word, given] : options.flags) {
+    if (given) variant += (variant.empty() ? "" : ",") + word;
+  }
+  request.spec.variant = parse_variant(*options.op, variant);
   options.op->check_tile(request.spec.tile, request.spec.dtype);
   request.options.memo = !options.no_memo;
   request.options.depth = !options.depth.empty()   ? parse_depth(options.depth)
@@ -58,6 +64,8 @@ void add_run_options(CLI::App& sub, Options& options) {
   sub.add_flag("--no-memo", options.no_memo,
                "Timing depth: profile every microkernel call anew and keep nothing on disk");
   sub.add_flag("--verify", options.request.options.verify, "Compare with FP64; implies functional depth");
+  sub.add_flag("--skip-pieces", options.request.options.skip_pieces,
+               "Timing depth: simulate a few of many equal pieces (heads) and take the others to be like the last two");
   sub.add_option("--seed", options.request.options.seed, "Of the random operands (default 1)")->check(whole_number(0));
 }
 
@@ -79,6 +87,13 @@ std::string variant_help(const OperatorInfo& info) {
   return fmt::format("{}; the first of each by default", fmt::join(groups, ", and "));
 }
 
+/// "--head_dim,--head-dim": either spelling.
+std::string option_names(std::string_view dimension) {
+  std::string hyphens(dimension);
+  std::replace(hyphens.begin(), hyphens.end(), '_', '-');
+  return hyphens == dimension ? fmt::format("--{}", dimension) : fmt::format("--{},--{}", dimension, hyphens);
+}
+
 void add_operator(CLI::App& parent, Options& options, CommonOptions& common) {
   const OperatorInfo& info = options.op->info();
   CLI::App* sub = parent.add_subcommand(std::string(info.name), std::string(info.summary));
@@ -90,12 +105,15 @@ void add_operator(CLI::App& parent, Options& options, CommonOptions& common) {
     options.request.spec.shape[i] = dimension.value.value_or(0);
     const std::string help = dimension.value ? fmt::format("{} (default {})", dimension.help, *dimension.value)
                                              : std::string(dimension.help);
-    sub->add_option(fmt::format("--{}", dimension.name), options.request.spec.shape[i], help)
-        ->check(whole_number(1))
+    sub->add_option(option_names(dimension.name), options.request.spec.shape[i], help)
+        ->check(whole_number(dimension.least))
         ->required(!dimension.value);
   }
   sub->add_option("--dtype", options.dtype, dtype_help(info));
   if (!info.variants.empty()) sub->add_option("--variant", options.variant, variant_help(info));
+  for (const std::string_view word : info.flags) {
+    sub->add_flag(fmt::format("--{}", word), options.flags[std::string(word)], fmt::format("As --variant {}", word));
+  }
   if (!info.tiles.empty()) sub->add_option("--tile", options.request.spec.tile, std::string(info.tiles));
   add_run_options(*sub, options);
   add_hazard_options(*sub, options.watch);

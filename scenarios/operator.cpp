@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "isa/diagnostic.h"
 #include "scenarios/error.h"
@@ -13,12 +14,20 @@
 
 namespace mtsim::scenarios {
 
+sim::DspProgram OperatorCase::launch_program(std::int64_t index) const {
+  throw std::logic_error(fmt::format("an operator of one launch has no launch {}", index));
+}
+
+void OperatorCase::limit(std::int64_t pieces) {
+  if (pieces != 1) throw std::logic_error(fmt::format("an operator of one piece has no {}", pieces));
+}
+
 std::span<const Operator* const> operators() {
   static const std::vector<const Operator*> all = [] {
-    std::vector<const Operator*> list = {&add_operator(),     &bias_operator(),     &convert_operator(),
-                                         &gather_operator(),  &gemm_operator(),     &linear_rope_operator(),
-                                         &rmsnorm_operator(), &rope_operator(),     &silu_mul_operator(),
-                                         &softmax_operator(), &transpose_operator()};
+    std::vector<const Operator*> list = {&attention_operator(),   &add_operator(),     &bias_operator(),
+                                         &convert_operator(),     &gather_operator(),  &gemm_operator(),
+                                         &linear_rope_operator(), &rmsnorm_operator(), &rope_operator(),
+                                         &silu_mul_operator(),    &softmax_operator(), &transpose_operator()};
     std::sort(list.begin(), list.end(),
               [](const Operator* a, const Operator* b) { return a->info().name < b->info().name; });
     return list;
@@ -91,8 +100,10 @@ std::vector<std::string> parse_variant(const Operator& op, const std::string& wo
 
 std::string shape_text(const Operator& op, const Shape& shape) {
   std::vector<std::string> words;
-  for (std::size_t i = 0; i < shape.size(); ++i)
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0) continue;  // as its help says
     words.push_back(fmt::format("{}={}", op.info().dimensions[i].name, shape[i]));
+  }
   return joined(words, " ");
 }
 

@@ -16,6 +16,7 @@
 #include "scenarios/verify.h"
 #include "sim/cluster.h"
 #include "sim/config/machine.h"
+#include "sim/observer.h"
 
 namespace mtsim::scenarios {
 
@@ -26,6 +27,7 @@ struct Dimension {
   std::string_view name;  // --NAME, and an axis of scenarios
   std::string_view help;
   std::optional<std::int64_t> value;  // when the user gives none; absent: it must be given
+  std::int64_t least = 1;             // 0: its help says what 0 means
 };
 
 /// Words of --variant of which one holds; the first is the default.
@@ -41,6 +43,7 @@ struct OperatorInfo {
   std::vector<VariantGroup> variants;  // the word of the first group names the result's variant
   std::string_view tiles;              // help of --tile; empty: it has none
   std::vector<std::string_view> examples;
+  std::vector<std::string_view> flags = {};  // words of variants that are options of their own, too: --causal
 };
 
 /// Values of the dimensions, in the order of OperatorInfo::dimensions.
@@ -71,6 +74,22 @@ class OperatorCase {
   /// Allocates the operands in the cluster's DDR, fills them from `seed` in functional depth, and gives the program for
   /// all cores.
   virtual sim::DspProgram load(sim::Cluster& cluster, std::uint64_t seed) = 0;
+  /// Programs that are launched one after the other: load()'s and, of those with an index above 0, launch_program()'s.
+  virtual std::int64_t launches() const { return 1; }
+  virtual sim::DspProgram launch_program(std::int64_t index) const;
+
+  /// Equal pieces of work done one after the other, e.g. heads: all but a few at the start and the end take the same
+  /// time.
+  virtual std::int64_t pieces() const { return 1; }
+  /// load() gives a program of the first `pieces` only. At most pieces().
+  virtual void limit(std::int64_t pieces);
+
+  /// Told what the launches of load()'s programs do; nullptr: nobody needs to know.
+  virtual sim::Observer* observer() { return nullptr; }
+  /// What a launch has shown beyond time and values: keys of the result, and lines of its text.
+  virtual Json results() const { return Json::object(); }
+  virtual std::string results_text() const { return ""; }
+
   /// The results in DDR against a reference that knows no simulator. After a launch of load()'s program.
   virtual Verification verify(const sim::Cluster& cluster) const = 0;
 };

@@ -12,6 +12,7 @@
 #include "scenarios/operator.h"
 #include "sim/cluster.h"
 #include "sim/config/machine.h"
+#include "sim/trace.h"
 
 namespace mtsim::scenarios {
 
@@ -23,6 +24,9 @@ struct CaseOptions {
   std::uint64_t seed = 1;       // of the operands
   bool hazards = true;          // look for DMA races
   std::int64_t max_cycles = 0;  // a launch that takes longer throws sim::LaunchCut; 0: no limit
+  // Timing depth: of many equal pieces (OperatorCase::pieces) a few are simulated, the others take what the last
+  // two of those take.
+  bool skip_pieces = false;
 };
 
 class Watch;
@@ -35,9 +39,12 @@ struct OperatorRequest {
 
 struct OperatorOutcome {
   OperatorRequest request;
-  Json plan;              // OperatorCase::plan
-  std::string plan_text;  // OperatorCase::plan_text
-  sim::LaunchResult launch;
+  Json plan;                                      // OperatorCase::plan
+  std::string plan_text;                          // OperatorCase::plan_text
+  sim::LaunchResult launch;                       // of all launches
+  std::int64_t pieces = 1, simulated_pieces = 1;  // OperatorCase::pieces
+  Json results = Json::object();                  // OperatorCase::results
+  std::string results_text;
   std::optional<Verification> verification;  // absent after a fault
   double latency_ms = 0;                     // launch included
   double gmac_s = 0;                         // multiply-accumulates, 10^9 a second; 0 for operators without
@@ -74,10 +81,13 @@ class OperatorRunner {
   OperatorOutcome run(const OperatorRequest& request);
 
  private:
-  sim::Cluster& cluster(const CaseOptions& options);
+  sim::Cluster& cluster(const CaseOptions& options, sim::Observer* observer);
+  sim::LaunchResult launch(const OperatorRequest& request, OperatorCase& the_case);
+  sim::LaunchResult launch_pieces(const OperatorRequest& request, OperatorCase& the_case, std::int64_t& simulated);
 
   sim::Machine m_machine;
   Watch* m_watch = nullptr;
+  std::unique_ptr<sim::Observers> m_observers;  // outlives m_cluster's launches
   std::unique_ptr<sim::Cluster> m_cluster;
 };
 

@@ -7,6 +7,7 @@
 namespace mtsim::scenarios {
 
 const Operator& add_operator();
+const Operator& attention_operator();
 const Operator& bias_operator();
 const Operator& convert_operator();
 const Operator& gather_operator();

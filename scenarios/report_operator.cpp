@@ -79,11 +79,17 @@ Json peak_json(const sim::LaunchResult& launch) {
 bool multiplies(const OperatorOutcome& outcome) { return outcome.gmac_s > 0; }
 
 std::vector<std::string> notes(const OperatorOutcome& outcome) {
-  return {multiplies(outcome)
-              ? "one multiply-accumulate counts as one operation in gmac_s and in the peak; gflop_s is twice gmac_s"
-              : "utilisation is of the DDR bandwidth: the least bytes the operator has to move, over the time from the "
-                "program's start",
-          std::string(k_not_modelled)};
+  std::vector<std::string> notes = {
+      multiplies(outcome)
+          ? "one multiply-accumulate counts as one operation in gmac_s and in the peak; gflop_s is twice gmac_s"
+          : "utilisation is of the DDR bandwidth: the least bytes the operator has to move, over the time from the "
+            "program's start",
+      std::string(k_not_modelled)};
+  if (outcome.simulated_pieces < outcome.pieces) {
+    notes.push_back(fmt::format("{} of {} equal pieces were simulated; the others take what the last two of them took",
+                                outcome.simulated_pieces, outcome.pieces));
+  }
+  return notes;
 }
 
 }  // namespace
@@ -139,6 +145,9 @@ Json operator_json(const OperatorOutcome& outcome, const sim::Machine& machine) 
     json["rms_reference"] = v.rms_reference;
     if (v.rms_limit > 0) json["rms_limit"] = v.rms_limit;
   }
+  json.update(outcome.results);
+  if (outcome.simulated_pieces < outcome.pieces)
+    json["pieces"] = {{"all", outcome.pieces}, {"simulated", outcome.simulated_pieces}};
   json["findings"] = findings_json(launch.findings);
   json["finding_notes"] = findings_json(launch.notes);
   json["suppressed"] = findings_json(launch.suppressed);
@@ -188,6 +197,7 @@ std::string operator_text(const OperatorOutcome& outcome, const sim::Machine& ma
   for (const auto& path : used_paths(launch.bytes))
     paths.add({path.name, bytes_text(path.read), bytes_text(path.written)});
   if (!paths.empty()) out += paths.text(2) + "\n";
+  if (!outcome.results_text.empty()) out += outcome.results_text + "\n";
   if (outcome.verification) {
     const Verification& v = *outcome.verification;
     out += fmt::format("verify: {}; max error {:.3e} (bound there {:.3e}), worst error / bound {:.3f}\n",

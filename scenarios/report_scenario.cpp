@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "scenarios/report.h"
@@ -18,7 +20,8 @@ Json case_json(const Scenario& scenario, const Point& at) {
   Json json;
   for (std::size_t a = 0; a < scenario.axes.size(); ++a) {
     const Axis& axis = scenario.axes[a];
-    if (!axis.is_dtype) json[axis.name] = at[a];
+    if (!axis.is_named() && at[a] != 0) json[axis.name] = at[a];  // 0: as the dimension's help says
+    if (!axis.words.empty()) json[axis.name] = axis.text(at[a]);
     if (axis.is_dtype && axis.values.size() > 1) json[axis.name] = axis.text(at[a]);
   }
   return json;
@@ -55,6 +58,13 @@ std::vector<std::string> collect(const ScenarioResult& result, std::vector<std::
   return all;
 }
 
+/// The word of a variant that another one does not have.
+std::string difference(const OperatorOutcome& outcome, const OperatorOutcome& other) {
+  const auto &words = outcome.request.spec.variant, &others = other.request.spec.variant;
+  const auto found = std::mismatch(words.begin(), words.end(), others.begin(), others.end()).first;
+  return found == words.end() ? outcome.variant() : *found;
+}
+
 Json cell_json(const Scenario& scenario, const CellResult& cell) {
   const OperatorOutcome& outcome = cell.outcome;
   Json json;
@@ -69,7 +79,7 @@ Json cell_json(const Scenario& scenario, const CellResult& cell) {
   json["error_percent"] = Json::object();
   for (const auto& [metric, value] : cell.error_percent) json["error_percent"][metric] = value;
   if (cell.beside) {
-    json["beside"] = {{"variant", cell.beside->variant()},
+    json["beside"] = {{"variant", difference(*cell.beside, outcome)},
                       {"latency_ms", cell.beside->latency_ms},
                       {"cycles", cell.beside->launch.cycles}};
     if (cell.beside->gmac_s > 0) json["beside"]["gmac_s"] = cell.beside->gmac_s;
@@ -92,6 +102,14 @@ std::string trouble(const OperatorOutcome& outcome) {
   return out;
 }
 
+/// What the scenario says of its variant beyond the axis of one.
+std::string variant_of(const Scenario& scenario) {
+  const bool axis =
+      std::any_of(scenario.axes.begin(), scenario.axes.end(), [](const Axis& a) { return !a.words.empty(); });
+  const std::size_t first = axis ? 1 : 0;
+  return scenario.variant.size() > first ? scenario.variant[first] : "";
+}
+
 /// The lines of one row of the paper's table: what the paper says, what is simulated, the signed error, the rate, and
 /// the variant beside it.
 class RowLines {
@@ -112,7 +130,7 @@ class RowLines {
     m_rate.push_back(macs != cell.metrics.end() ? fmt::format("{:.0f}", macs->second)
                                                 : fmt::format("{:.1f}", cell.metrics.at("ddr_gb_s")));
     if (!cell.beside) return;
-    m_beside_name = cell.beside->variant();
+    m_beside_name = difference(*cell.beside, cell.outcome);
     m_beside.push_back(fmt::format("{:.2f}", cell.beside->latency_ms));
   }
 
@@ -151,6 +169,7 @@ std::string fixed_text(const Scenario& scenario) {
   std::vector<std::string> words;
   for (const std::size_t a : scenario.fixed_axes()) {
     const Axis& axis = scenario.axes[a];
+    if (!axis.is_named() && axis.values.front() == 0) continue;  // as the dimension's help says
     const std::string value = axis.text(axis.values.front());
     words.push_back(axis.is_dtype ? value : fmt::format("{} = {}", axis.name, value));
   }
@@ -208,6 +227,85 @@ std::string utilisation_text(const Scenario& scenario, const ScenarioResult& res
                      scenario.utilisation_figure, result.cells[first].outcome.peak_gmac_s, table.text());
 }
 
+/// What one table gains over another in the same cell.
+struct Speedup {
+  std::size_t cell = 0;  // of the slower one
+  double simulated = 0;
+  std::optional<double> paper, beside;
+};
+
+/// Of the scenario's `speedup_of` over every other table, cell by cell.
+std::vector<Speedup> speedups(const Scenario& scenario, const ScenarioResult& result) {
+  std::vector<Speedup> all;
+  if (!scenario.speedup_of) return all;
+  const std::size_t axis = *scenario.tables;
+  for (std::size_t i = 0; i < result.cells.size(); ++i) {
+    const CellResult& slower = result.cells[i];
+    if (slower.cell.at[axis] == *scenario.speedup_of) continue;
+    Point at = slower.cell.at;
+    at[axis] = *scenario.speedup_of;
+    const auto faster = std::find_if(result.cells.begin(), result.cells.end(),
+                                     [&](const CellResult& cell) { return cell.cell.at == at; });
+    if (faster == result.cells.end()) continue;  // --set left that table out
+    Speedup speedup{i, slower.metrics.at("latency_ms") / faster->metrics.at("latency_ms"), {}, {}};
+    const auto paper = slower.cell.paper.find("latency_ms"), base = faster->cell.paper.find("latency_ms");
+    if (paper != slower.cell.paper.end() && base != faster->cell.paper.end())
+      speedup.paper = paper->second / base->second;
+    if (slower.beside && faster->beside) speedup.beside = slower.beside->latency_ms / faster->beside->latency_ms;
+    all.push_back(speedup);
+  }
+  return all;
+}
+
+/// Mean of |simulated - paper|.
+std::optional<double> mean_deviation(const std::vector<Speedup>& all) {
+  double sum = 0;
+  int count = 0;
+  for (const Speedup& speedup : all) {
+    if (!speedup.paper) continue;
+    sum += std::abs(speedup.simulated - *speedup.paper);
+    ++count;
+  }
+  return count == 0 ? std::nullopt : std::optional(sum / count);
+}
+
+Json speedups_json(const Scenario& scenario, const ScenarioResult& result) {
+  const std::vector<Speedup> all = speedups(scenario, result);
+  Json json = {{"figure", scenario.speedup_figure}, {"cases", Json::array()}};
+  for (const Speedup& speedup : all) {
+    Json one = {{"over", case_json(scenario, result.cells[speedup.cell].cell.at)}, {"simulated", speedup.simulated}};
+    if (speedup.paper) one["paper"] = *speedup.paper;
+    if (speedup.beside) one["beside"] = *speedup.beside;
+    json["cases"].push_back(std::move(one));
+  }
+  if (const auto deviation = mean_deviation(all)) json["mean_deviation"] = *deviation;
+  return json;
+}
+
+std::string speedups_text(const Scenario& scenario, const ScenarioResult& result) {
+  const Axis &tables = scenario.axes[*scenario.tables], &rows = scenario.axes[scenario.rows],
+             &columns = scenario.axes[scenario.columns];
+  std::vector<std::string> header = {"over", rows.name};
+  for (const std::int64_t column : columns.values) header.push_back(columns.text(column));
+  std::vector<Align> align(header.size(), Align::right);
+  align[0] = Align::left;
+  Table table(align, header);
+  const std::vector<Speedup> all = speedups(scenario, result);
+  if (all.empty()) return "";
+  std::vector<std::string> line;
+  for (const Speedup& speedup : all) {
+    const Point& at = result.cells[speedup.cell].cell.at;
+    if (line.empty()) line = {tables.text(at[*scenario.tables]), rows.text(at[scenario.rows])};
+    line.push_back(
+        fmt::format("{} / {:.2f}", speedup.paper ? fmt::format("{:.2f}", *speedup.paper) : "-", speedup.simulated));
+    if (line.size() == header.size()) table.add(std::exchange(line, {}));
+  }
+  const auto deviation = mean_deviation(all);
+  return fmt::format("{}: times as fast is {}, paper / simulated{}\n{}", scenario.speedup_figure,
+                     tables.text(*scenario.speedup_of),
+                     deviation ? fmt::format("; mean deviation {:.2f}", *deviation) : "", table.text());
+}
+
 /// "two numbers fitted: ddr.bandwidth_gb_s = 31.4 GB/s, ...".
 std::string fitted_numbers(const sim::Machine& machine) {
   std::vector<std::string> fitted;
@@ -257,7 +355,7 @@ Json scenario_json(const Scenario& scenario, const ScenarioResult& result, const
   json["scenario"] = scenario.path;
   json["operator"] = scenario.op->info().name;
   json["dtype"] = dtype_json(scenario);
-  if (!scenario.variant.empty()) json["variant"] = scenario.variant.front();
+  if (const std::string variant = variant_of(scenario); !variant.empty()) json["variant"] = variant;
   json["depth"] = to_string(scenario.depth);
   json["rows"] = scenario.axes[scenario.rows].name;
   json["columns"] = scenario.axes[scenario.columns].name;
@@ -274,6 +372,7 @@ Json scenario_json(const Scenario& scenario, const ScenarioResult& result, const
   json["summary"] = summary_json(scenario, result, result.summary);
   for (const auto& [table, summaries] : result.table_summary)
     json["table_summary"][scenario.axes[*scenario.tables].text(table)] = summary_json(scenario, result, summaries);
+  if (scenario.speedup_of) json["speedups"] = speedups_json(scenario, result);
   json["machine"] = machine_json(machine);
   json["assumed"] = {{"instructions", collect(result, &OperatorOutcome::assumed_instructions)},
                      {"packet_rules", collect(result, &OperatorOutcome::assumed_packet_rules)},
@@ -285,7 +384,7 @@ Json scenario_json(const Scenario& scenario, const ScenarioResult& result, const
 }
 
 std::string scenario_text(const Scenario& scenario, const ScenarioResult& result, const sim::Machine& machine) {
-  const std::string variant = scenario.variant.empty() ? "" : fmt::format("variant {}, ", scenario.variant.front());
+  const std::string word = variant_of(scenario), variant = word.empty() ? "" : fmt::format("variant {}, ", word);
   const std::string fixed = fixed_text(scenario);
   std::string out = fmt::format("{}\n{}{}{} depth; latency in ms, launch included\n\n", scenario.title,
                                 fixed.empty() ? "" : fixed + ", ", variant, to_string(scenario.depth));
@@ -304,10 +403,10 @@ std::string scenario_text(const Scenario& scenario, const ScenarioResult& result
     out += table_text(scenario, result, at) + "\n";
     if (!scenario.utilisation_figure.empty()) out += utilisation_text(scenario, result, 0) + "\n";
   }
+  if (scenario.speedup_of) out += speedups_text(scenario, result) + "\n";
   out += summary_text(scenario, result, result.summary);
   const bool as_shipped = !has_overrides(machine);  // the scenario's notes speak of that machine
-  const bool reads_paper =
-      as_shipped && !scenario.variant.empty() && scenario.variant.front() == "paper" && !scenario.notes.empty();
+  const bool reads_paper = as_shipped && word == "paper" && !scenario.notes.empty();
   out += fmt::format("machine {}; {}{}\n", machine_name(machine), fitted_numbers(machine),
                      reads_paper ? "; the sequence of the paper is one reading of its text (see notes)" : "");
   if (result.perturbation) out += perturbation_text(*result.perturbation);

@@ -12,6 +12,7 @@
 namespace mtsim::scenarios {
 
 std::string Axis::text(std::int64_t value) const {
+  if (!words.empty()) return words[static_cast<std::size_t>(value)];
   return is_dtype ? std::string(to_string(static_cast<DType>(value))) : std::to_string(value);
 }
 
@@ -50,14 +51,20 @@ std::vector<ScenarioCell> Scenario::cells() const {
 OperatorRequest Scenario::request(const ScenarioCell& cell, const std::vector<std::string>& variant_words) const {
   OperatorRequest request;
   request.op = op;
-  request.spec = {Shape(cell.at.begin(), cell.at.end() - 1), static_cast<DType>(cell.at.back()), variant_words, tile};
+  const std::size_t dimensions = op->info().dimensions.size();
+  request.spec = {Shape(cell.at.begin(), cell.at.begin() + static_cast<std::ptrdiff_t>(dimensions)),
+                  static_cast<DType>(cell.at.back()), variant_words, tile};
+  if (const Axis& axis = axes[dimensions]; !axis.is_dtype)
+    request.spec.variant.front() = axis.text(cell.at[dimensions]);
   request.options.depth = depth;
+  request.options.skip_pieces = skip_pieces;
   return request;
 }
 
 std::string Scenario::text(const Point& at) const {
   std::vector<std::string> words;
   for (std::size_t a = 0; a < axes.size(); ++a) {
+    if (!axes[a].is_named() && at[a] == 0) continue;  // as the dimension's help says
     if (!axes[a].is_dtype || axes[a].values.size() > 1)
       words.push_back(fmt::format("{}={}", axes[a].name, axes[a].text(at[a])));
   }

@@ -24,11 +24,13 @@ namespace mtsim::scenarios {
 /// What a cell yields and a paper may report.
 inline constexpr std::array<std::string_view, 3> k_metrics = {"latency_ms", "gmac_s", "ddr_gb_s"};
 
-/// A dimension of the operator, or its dtype.
+/// A dimension of the operator, its dtype, or which of the words of its first variant group.
 struct Axis {
   std::string name;
-  std::vector<std::int64_t> values;  // of dtype: DType as a number
+  std::vector<std::int64_t> values;  // of dtype: DType as a number; of words: an index
   bool is_dtype = false;
+  std::vector<std::string> words = {};  // of an axis of variants
+  bool is_named() const { return is_dtype || !words.empty(); }
   /// A value as the user writes it: "4096", "f16".
   std::string text(std::int64_t value) const;
 };
@@ -62,11 +64,14 @@ struct Scenario {
   std::vector<std::string> variant;                // compared with the paper; one word a group
   std::optional<std::vector<std::string>> beside;  // simulated as well and shown beside it
   std::string tile;
-  std::vector<Axis> axes;             // the operator's dimensions, then dtype
+  bool skip_pieces = false;           // CaseOptions::skip_pieces
+  std::vector<Axis> axes;             // the operator's dimensions, variant if the grid has it, dtype
   isa::Place grid_place;              // in the file
   std::size_t rows = 0, columns = 1;  // axes of the printed table
   std::optional<std::size_t> tables;  // axis with one table a value; every other axis has one value
   std::string paper_source;
+  std::string speedup_figure;  // the paper's figure that shows what `speedup_of` gains over the other tables
+  std::optional<std::int64_t> speedup_of;  // a value of the tables' axis
   std::string utilisation_figure;  // the paper's figure that shows the latencies as percent of the peak; "": none
   // metric -> table, row and column value (table 0 without that axis) -> number, as the paper printed it
   std::map<std::string, std::map<std::array<std::int64_t, 3>, double>> paper;

@@ -40,6 +40,14 @@ std::optional<std::int64_t> read_value(const YamlNode& node, const Operator& op,
     read_word(node, [&](const std::string& word) { value = static_cast<std::int64_t>(parse_dtype(op, word)); });
     return value;
   }
+  if (!axis.words.empty()) {
+    const std::string word = node.as_string();
+    const auto found = std::find(axis.words.begin(), axis.words.end(), word);
+    if (found != axis.words.end()) return found - axis.words.begin();
+    node.complain(fmt::format("unknown {} '{}'", axis.name, word),
+                  fmt::format("known: {}", fmt::join(axis.words, ", ")));
+    return std::nullopt;
+  }
   const std::int64_t value = node.as_integer();
   if (value < 1) node.complain(fmt::format("{} is no size", value), "at least 1");
   return value;
@@ -90,6 +98,10 @@ void read_grid(const YamlNode& root, Scenario& scenario) {
   scenario.grid_place = grid.place();
   for (std::size_t a = 0; a + 1 < scenario.axes.size(); ++a) {
     Axis& axis = scenario.axes[a];
+    if (axis.is_named()) {
+      axis.values = read_values(*grid.find(axis.name), *scenario.op, axis);
+      continue;
+    }
     const auto usual = scenario.op->info().dimensions[a].value;
     if (const auto values = usual ? grid.find(axis.name) : grid.require(axis.name); values && !values->is_null()) {
       axis.values = read_values(*values, *scenario.op, axis);
@@ -126,7 +138,7 @@ std::string texts(const Axis& axis) {
 std::optional<std::int64_t> value_of_key(const YamlNode& node, const std::string& key, const Axis& axis,
                                          std::string_view what) {
   for (const std::int64_t value : axis.values) {
-    if (axis.is_dtype ? key == axis.text(value) : sim::scan_integer(key).value == value) return value;
+    if (axis.is_named() ? key == axis.text(value) : sim::scan_integer(key).value == value) return value;
   }
   node.complain_about_key(key, fmt::format("'{}' is no value of the {}' axis {}", key, what, axis.name), texts(axis));
   return std::nullopt;
@@ -156,6 +168,18 @@ void read_paper(const YamlNode& root, Scenario& scenario) {
   if (!paper) return;
   scenario.paper_source = paper->require("source").as_string();
   if (const auto figure = paper->find("utilisation_figure")) scenario.utilisation_figure = figure->as_string();
+  if (const auto figure = paper->find("speedup_figure")) {
+    scenario.speedup_figure = figure->as_string();
+    const YamlNode of = paper->require("speedup_of");
+    if (!of.is_null() && !scenario.tables) {
+      of.complain("speed-ups are those of one table over the others", "give the scenario 'tables: AXIS'");
+    } else if (!of.is_null()) {
+      const Axis& axis = scenario.axes[*scenario.tables];
+      scenario.speedup_of = read_value(of, *scenario.op, axis);
+      if (std::find(axis.values.begin(), axis.values.end(), scenario.speedup_of) == axis.values.end())
+        of.complain(fmt::format("there is no table {}", of.as_string()), texts(axis));
+    }
+  }
   for (const std::string_view metric : k_metrics) {
     const auto node = paper->find(metric);
     if (!node) continue;
@@ -202,6 +226,10 @@ void read_notes(const YamlNode& root, Scenario& scenario) {
 void read_operator(const YamlNode& root, Scenario& scenario) {
   const Operator& op = *scenario.op;
   for (const Dimension& dimension : op.info().dimensions) scenario.axes.push_back({std::string(dimension.name), {}});
+  if (const auto grid = root.find("grid"); grid && grid->is_mapping() && !op.info().variants.empty()) {
+    const auto& words = op.info().variants.front().words;
+    if (grid->find("variant")) scenario.axes.push_back({"variant", {}, false, {words.begin(), words.end()}});
+  }
   scenario.axes.push_back({"dtype", {}, true});
   scenario.variant = parse_variant(op, "");
   read_word(root, "variant", [&](const std::string& words) { scenario.variant = parse_variant(op, words); });
@@ -288,6 +316,7 @@ Scenario load_scenario(const std::string& path) {
       machine.complain(error.what());
     }
   }
+  if (const auto skip = root.find("skip_pieces")) scenario.skip_pieces = skip->as_boolean();
   read_word(root, "depth", [&](const std::string& word) { scenario.depth = parse_depth(word); });
   const YamlNode operation = root.require("operator");
   if (!operation.is_null())

@@ -44,15 +44,6 @@ Kernels load_kernels(sim::Cluster& cluster, const GemmPlan& plan) {
 
 }  // namespace
 
-const sim::Kernel& TileKernels::kernel(const GemmTile& tile, bool accumulate) {
-  const auto [found, is_new] = m_loaded.try_emplace({tile, accumulate});
-  if (is_new) {
-    found->second = m_cluster->load(gemm_tile_program(tile, m_cluster->machine().pipeline),
-                                    accumulate ? "accumulate" : "write_only");
-  }
-  return found->second;
-}
-
 void CoreProgram::zero_x_pad(sim::Pointer x, std::int64_t pitch, std::int64_t rows, std::int64_t k) {
   const std::int64_t end = m_format.padded_k(k) * m_bytes, word = m_by_rows ? k_vector_bytes : k_sm_word_bytes;
   if (k * m_bytes == end) return;

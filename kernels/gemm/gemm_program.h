@@ -3,11 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "kernels/gemm/gemm.h"
@@ -66,17 +64,6 @@ struct WStationaryChannels {  // strips leave when no X or W is in flight any mo
 struct SmallMChannels {
   static constexpr int k_first_w = k_first_own_channel, k_ws = 2, k_first_y = k_first_w + k_ws, k_ys = 8;
   static constexpr int k_needed = k_first_y + k_ys;
-};
-
-/// Generated tiles, decoded for the cluster's machine when they are first called.
-class TileKernels {
- public:
-  explicit TileKernels(sim::Cluster& cluster) : m_cluster(&cluster) {}
-  const sim::Kernel& kernel(const GemmTile& tile, bool accumulate);
-
- private:
-  sim::Cluster* m_cluster;
-  std::map<std::pair<GemmTile, bool>, sim::Kernel> m_loaded;
 };
 
 /// The microcode of one GEMM, decoded for the cluster's machine.

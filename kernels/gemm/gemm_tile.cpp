@@ -106,6 +106,15 @@ const isa::Program& gemm_tile_program(const GemmTile& tile, const isa::Pipeline&
   return *choose(tile, pipeline).program;
 }
 
+const sim::Kernel& TileKernels::kernel(const GemmTile& tile, bool accumulate) {
+  const auto [found, is_new] = m_loaded.try_emplace({tile, accumulate});
+  if (is_new) {
+    found->second = m_cluster->load(gemm_tile_program(tile, m_cluster->machine().pipeline),
+                                    accumulate ? "accumulate" : "write_only");
+  }
+  return found->second;
+}
+
 const GemmTile& gemm_tile_of(const isa::Program& program) {
   const std::uint64_t fingerprint = program.fingerprint();
   for (const auto& [key, choice] : choices()) {

@@ -4,10 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <utility>
 
 #include "isa/instruction_table.h"
 #include "kernels/dtype.h"
 #include "kernels/library.h"
+#include "sim/cluster.h"
 
 namespace mtsim::kernels {
 
@@ -58,6 +61,17 @@ const isa::Program& gemm_tile_program(const GemmTile& tile, const isa::Pipeline&
 
 /// The tile that a program of gemm_tile_program was generated for. Throws KernelError for any other.
 const GemmTile& gemm_tile_of(const isa::Program& program);
+
+/// Generated tiles, decoded for the cluster's machine when they are first called.
+class TileKernels {
+ public:
+  explicit TileKernels(sim::Cluster& cluster) : m_cluster(&cluster) {}
+  const sim::Kernel& kernel(const GemmTile& tile, bool accumulate);
+
+ private:
+  sim::Cluster* m_cluster;
+  std::map<std::pair<GemmTile, bool>, sim::Kernel> m_loaded;
+};
 
 /// Cycles of an in_order tile's call, estimated without generating it: never less than it takes, and at most a tenth
 /// more where K is 64 or more (gemm_tile_test.cpp). gemm_main_cycles: of the microkernel written by hand, exact.

@@ -1,31 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Table VIII: two numbers fitted on its FP32 half, 56 cells. The table's own noise is 3 to 5 % in FP32, 4 to 6 % in
 // FP16.
-#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "table.h"
+
 namespace {
 
-nlohmann::json run_table() {
-  static nlohmann::json table;  // once for all cases
-  if (!table.is_null()) return table;
-  FILE* pipe = popen(MTSIM_COMMAND " run " MTSIM_SOURCE "/scenarios/paper/table_viii.yaml --json -", "r");
-  REQUIRE(pipe != nullptr);
-  std::string text;
-  std::array<char, 4096> part;
-  for (std::size_t n; (n = fread(part.data(), 1, part.size(), pipe)) > 0;) text.append(part.data(), n);
-  REQUIRE(pclose(pipe) == 0);
-  return table = nlohmann::json::parse(text);
-}
+const nlohmann::json& run_table() { return mtsim::test::run_table("table_viii"); }
 
 }  // namespace
 
 TEST_CASE("Table VIII is predicted within 9 percent on average, FP16 with nothing fitted to it", "[fidelity]") {
-  const auto table = run_table();
+  const auto& table = run_table();
   CHECK(table.at("cases").size() == 56);
   const auto& all = table.at("summary").at("latency_ms");
   CHECK(all.at("cases") == 56);
@@ -50,7 +40,7 @@ TEST_CASE("Table VIII is predicted within 9 percent on average, FP16 with nothin
 TEST_CASE(
     "FP16 at 8192 x 4096 x 4096 reaches the paper's rate of 5686 GMAC/s within 6 percent, ours 65 percent of peak",
     "[fidelity]") {
-  const nlohmann::json table = run_table();
+  const nlohmann::json& table = run_table();
   for (const auto& cell : table.at("cases")) {
     const auto& at = cell.at("case");
     if (at.at("dtype") != "f16" || at.at("m") != 8192 || at.at("n") != 4096) continue;
@@ -62,7 +52,7 @@ TEST_CASE(
 }
 
 TEST_CASE("our own sequence is never slower than the paper's", "[fidelity]") {
-  const nlohmann::json table = run_table();
+  const nlohmann::json& table = run_table();
   for (const auto& cell : table.at("cases")) {
     INFO(cell.at("case").dump());
     CHECK(cell.at("beside").at("latency_ms").get<double>() <= cell.at("metrics").at("latency_ms").get<double>());

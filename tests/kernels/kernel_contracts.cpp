@@ -114,6 +114,46 @@ KernelContract rotation(const Call& call) {  // x, cosine, sine, count, x_step, 
   return {{x, call.rows(1, steps, angles, call.number(5)), call.rows(2, steps, angles, call.number(5))}, {x}};
 }
 
+// A tile of scores is 128 columns of FP32; what is known of a row is a vector.
+constexpr std::int64_t k_scores = 512, k_vector = 128;
+
+KernelContract attention_exp(const Call& call) {  // x, minus_m, sums, rows, pitch, scale
+  const Tile x = call.rows(0, call.number(3), k_scores, call.number(4)), sums = call.row(2, call.number(3) * k_vector);
+  return {{x, call.row(1, call.number(3) * k_vector), sums}, {x, sums}};
+}
+
+KernelContract attention_max(const Call& call) {  // x, most, seen, rows, pitch
+  const Tile most = call.row(1, call.number(3) * k_vector), seen = call.row(2, call.number(3) * k_vector);
+  return {{call.rows(0, call.number(3), k_scores, call.number(4)), most, seen}, {most, seen}};
+}
+
+KernelContract attention_mask(const Call& call) {  // x, lanes, rows, pitch, limit, step
+  const Tile x = call.rows(0, call.number(2), k_scores, call.number(3));
+  return {{x, call.row(1, k_vector)}, {x}};
+}
+
+KernelContract attention_paper(const Call& call) {  // x, lane, unused, rows, pitch, factor
+  const Tile x = call.rows(0, call.number(3), k_scores, call.number(4)), lane = call.row(1, call.number(3) * k_vector);
+  if (call.entry == "scale") return {{x}, {x}};
+  if (call.entry == "exp") return {{x, lane}, {x}};
+  return {{x, lane}, {lane}};
+}
+
+KernelContract attention_rescale(const Call& call) {  // y, factor, rows, pitch
+  const Tile y = call.rows(0, call.number(2), call.facts.rescaled_bytes, call.number(3));
+  return {{y, call.row(1, call.number(2) * k_vector)}, {y}};
+}
+
+KernelContract attention_rows(const Call& call) {  // first, second, value, turn, kept, scale
+  const Tile first = call.row(0, 32 * k_vector), second = call.row(1, 32 * k_vector),
+             value = call.row(2, 32 * k_vector), turn = call.row(3, 2560), kept = call.row(4, 2 * k_vector),
+             l = {kept.at + k_vector, 1, k_vector, 0};
+  if (call.entry == "begin") return {{first, second}, {second, value, turn, kept}};
+  if (call.entry == "next") return {{first, second, kept}, {first, second, value, turn, kept}};
+  if (call.entry == "add") return {{second, l}, {turn, l}};
+  return {{kept}, {value}};
+}
+
 using Contract = std::function<KernelContract(const Call&)>;
 const std::map<std::string, Contract> k_contracts = {
     {"gemm_f32_6x128", [](const Call& call) { return gemm(call, 128); }},
@@ -142,6 +182,20 @@ const std::map<std::string, Contract> k_contracts = {
        return KernelContract{{}, {call.row(0, call.number(1))}};
      }},  // am, bytes, value
     {"add", add},
+    {"attention_exp", attention_exp},
+    {"attention_lanes",
+     [](const Call& call) {
+       return KernelContract{{}, {call.row(0, 248)}};
+     }},
+    {"attention_mask", attention_mask},
+    {"attention_max", attention_max},
+    {"attention_paper", attention_paper},
+    {"attention_rescale", attention_rescale},
+    {"attention_rows", attention_rows},
+    {"attention_widen",  // x, y, bytes
+     [](const Call& call) {
+       return KernelContract{{call.row(0, call.number(2) / 2)}, {call.row(1, call.number(2))}};
+     }},
     {"silu_mul", add},  // gate, up, bytes
     {"convert", convert},
     {"softmax", softmax},

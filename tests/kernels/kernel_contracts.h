@@ -17,8 +17,9 @@ struct KernelFacts {
   DType dtype = DType::f32;
   DType gamma = DType::f32;  // of rmsnorm
   RopePairs pairs = RopePairs::interleaved;
-  std::int64_t rope_heads = 0;     // HEADS of the rotation; all calls of a program have the same
-  std::int64_t rope_head_dim = 0;  // in AM
+  std::int64_t rope_heads = 0;      // HEADS of the rotation; all calls of a program have the same
+  std::int64_t rope_head_dim = 0;   // in AM
+  std::int64_t rescaled_bytes = 0;  // of a row, of attention_rescale
 };
 
 /// `rows` rows of `bytes` bytes, `pitch` bytes from row to row.

@@ -123,6 +123,13 @@ TEST_CASE("exp of 0 down to -104 is off by 0.9 ULP at most, down to subnormal re
   CHECK(apply_to(exp, 0) == 0x1p64F);
 }
 
+TEST_CASE("exp with the plain constants is off by 0.9 ULP at most from 0 down to -87, and never subnormal", "[math]") {
+  Function exp("kernels/math/exp.inc.s", "exp_constants_plain", "exp_scaled a, b");
+  expect_within(sweep(exp, 0x80000000, 0xC2AE0000, 331, [](long double x) { return std::exp(x); }), 0.9);
+  CHECK(apply_to(exp, 0) == 1);
+  CHECK(apply_to(exp, -87) >= std::numeric_limits<float>::min());
+}
+
 TEST_CASE("1 / d is off by 0.51 ULP at most wherever it is a normal number", "[math]") {
   Function reciprocal("kernels/math/reciprocal.inc.s", "", "reciprocal a, b");
   const auto exact = [](long double d) { return 1 / d; };

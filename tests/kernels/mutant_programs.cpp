@@ -6,6 +6,7 @@
 #include <map>
 
 #include "kernels/add/add.h"
+#include "kernels/attention/attention.h"
 #include "kernels/bias/bias.h"
 #include "kernels/convert/convert.h"
 #include "kernels/gather/gather.h"
@@ -90,6 +91,57 @@ void add_gemms(std::vector<MutantProgram>& all) {
   linear = {small_m, best};
   linear.epilogue = RopeEpilogue{.pairs = RopePairs::interleaved, .head_dim = 64};
   all.push_back(gemm("linear_rope, small M", {7, 768, 30}, "k2=8,n2=128", DType::f32, linear));
+}
+
+/// The three launches of unfused as one, with a barrier in between.
+MutantProgram attention(std::string name, AttentionShape shape, const AttentionTiles& tiles,
+                        const AttentionChoice& choice) {
+  shape.scale = 0.25F;
+  MutantProgram program{std::move(name), {.dtype = shape.dtype}, {}};
+  program.facts.rescaled_bytes = (shape.head_dim + 31) / 32 * 128;
+  program.prepare = [=](sim::Cluster& cluster) {
+    const AttentionPlan plan = plan_attention(shape, tiles, choice, cluster.machine());
+    const Result result(cluster, shape.q_elements(), shape.dtype);
+    const AttentionOperands operands{random_operand(cluster, 1, shape.q_elements(), shape.dtype, 1),
+                                     random_operand(cluster, 1, shape.kv_elements(), shape.dtype, 2),
+                                     random_operand(cluster, 1, shape.kv_elements(), shape.dtype, 3), result.y};
+    const std::vector<sim::DspProgram> programs = attention_programs(cluster, plan, operands);
+    return result.of([=](sim::Dsp& dsp) {
+      for (const sim::DspProgram& each : programs) {
+        each(dsp);
+        if (programs.size() > 1) dsp.group_barrier(1);
+      }
+    });
+  };
+  return program;
+}
+
+void add_attentions(std::vector<MutantProgram>& all) {
+  using enum AttentionVariant;
+  using enum AttentionSequence;
+  const auto shape = [](std::int64_t heads, std::int64_t seq_q, std::int64_t seq_k, bool causal, DType dtype) {
+    AttentionShape s;
+    s.heads = s.kv_heads = heads;
+    s.seq_q = seq_q;
+    s.seq_k = seq_k;
+    s.head_dim = 32;
+    s.causal = causal;
+    s.dtype = dtype;
+    return s;
+  };
+  const AttentionTiles tiles{.mr = 2, .mc = 128};
+  const AttentionTiles spilling{.mr = 8, .mc = 256, .pass = 2};  // AM holds three of four tiles of scores
+  all.push_back(attention("attention, mt", shape(2, 11, 290, false, DType::f32), tiles, {mt, best}));
+  all.push_back(
+      attention("attention, mt, paper, scores in GSM", shape(1, 40, 500, false, DType::f32), spilling, {mt, paper}));
+  all.push_back(attention("attention, mt, FP16, causal", shape(2, 11, 290, true, DType::f16), tiles, {mt, best}));
+  all.push_back(attention("attention, flash", shape(2, 11, 290, false, DType::f32), tiles, {flash, best}));
+  all.push_back(attention("attention, flash, paper", shape(2, 11, 290, true, DType::f32), tiles, {flash, paper}));
+  all.push_back(attention("attention, flash, FP16", shape(2, 11, 290, false, DType::f16), tiles, {flash, best}));
+  const AttentionTiles one_row{.mr = 1, .mc = 128};  // AM holds the buffers of all three launches
+  all.push_back(attention("attention, unfused", shape(1, 5, 140, false, DType::f32), one_row, {unfused, best}));
+  all.push_back(attention("attention, unfused, scores in FP16", shape(1, 5, 140, false, DType::f32), one_row,
+                          {unfused, best, DType::f16}));
 }
 
 /// Tiles of one block of 512 bytes of the widest operand, and a rest on the last core.
@@ -212,6 +264,7 @@ const std::vector<MutantProgram>& mutant_programs() {
   static const std::vector<MutantProgram> k_all = [] {
     std::vector<MutantProgram> all;
     add_gemms(all);
+    add_attentions(all);
     add_elementwise(all);
     add_rows(all);
     all.push_back(rotation("rope, interleaved", DType::f32, RopePairs::interleaved, 4, 64, 4));

@@ -106,10 +106,11 @@ TEST_CASE(
     "[operators][whatif]") {
   OperatorRunner& whatif = runner();
   whatif.set_machine(sim::Machine::load("whatif_two_vmacs", {}));
-  // By hand: add, which bias calls too, and the large microkernels of the GEMM.
+  // By hand: add, which bias calls too, and the large microkernels of the GEMM, which attention multiplies with.
   const auto by_hand = [](const std::string_view op, const std::string& variant) {
     if (variant == "naive") return false;
-    return op == "add" || op == "bias" || (op == "gemm" && variant != "out_in") || op == "linear_rope";
+    return op == "add" || op == "attention" || op == "bias" || (op == "gemm" && variant != "out_in") ||
+           op == "linear_rope";
   };
   for (const Operator* op : operators()) {
     for (const DType dtype : op->info().dtypes) {

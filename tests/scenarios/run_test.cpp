@@ -132,6 +132,53 @@ TEST_CASE("any operator can be a scenario, its dimensions are the axes", "[run]"
   CHECK_THAT(folder.mtsim("run add.yaml").out, Contains("GB/s") && Contains("f16"));
 }
 
+TEST_CASE("a scenario can have an axis of variants, and says what one gains over the others", "[run]") {
+  const Folder folder;
+  const std::string text =
+      "name: three\ntitle: Three ways\nmachine: mt3000\noperator: attention\ndtype: f32\nvariant: paper\nbeside: best\n"
+      "skip_pieces: true\n"
+      "grid:\n  heads: [6, 8]\n  seq: [100, 200]\n  head_dim: 64\n  variant: [unfused, flash, mt]\n"
+      "rows: heads\ncolumns: seq\ntables: variant\n"
+      "paper:\n  source: a table\n  speedup_figure: a figure\n  speedup_of: mt\n"
+      "  latency_ms:\n    unfused: {6: [2, 4]}\n    mt: {6: [1, 1]}\n";
+  folder.write("three.yaml", text);
+  const CommandResult result = folder.mtsim("run three.yaml --json result.json");
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.out, Contains("variant = unfused") && Contains("variant paper, timing depth"));
+  CHECK_THAT(result.out, Contains("a figure: times as fast is mt, paper / simulated; mean deviation"));
+  const auto json = nlohmann::json::parse(folder.read("result.json"));
+  CHECK(json.at("variant") == "paper");
+  REQUIRE(json.at("cases").size() == 12);
+  const auto& unfused = json.at("cases")[1];
+  const auto& mt = json.at("cases")[9];
+  CHECK(unfused.at("case").at("variant") == "unfused");
+  CHECK(mt.at("case").at("variant") == "mt");
+  CHECK(mt.at("case").at("seq") == 200);
+  CHECK(mt.at("beside").at("variant") == "best");
+  const auto& speedups = json.at("speedups");
+  REQUIRE(speedups.at("cases").size() == 8);
+  CHECK(speedups.at("cases")[1].at("paper") == 4);
+  CHECK(speedups.at("cases")[1].at("simulated").get<double>() ==
+        Approx(unfused.at("metrics").at("latency_ms").get<double>() / mt.at("metrics").at("latency_ms").get<double>()));
+  CHECK_FALSE(speedups.at("cases")[2].contains("paper"));
+  CHECK(json.at("table_summary").at("mt").at("latency_ms").at("cases") == 2);
+  CHECK_THAT(folder.mtsim("run three.yaml --set variant=mt").out, Contains("variant = mt"));
+
+  const auto complaint = [&](const std::string& from, const std::string& to) {
+    std::string wrong = text;
+    wrong.replace(wrong.find(from), from.size(), to);
+    folder.write("wrong.yaml", wrong);
+    const CommandResult bad = folder.mtsim("run wrong.yaml");
+    CHECK(bad.exit_code == 2);
+    return bad.err;
+  };
+  CHECK_THAT(complaint("[unfused, flash, mt]", "[unfused, flush, mt]"),
+             Contains("unknown variant 'flush'") && Contains("known: mt, flash, unfused"));
+  CHECK_THAT(complaint("tables: variant\n", ""), Contains("variant has 3 values but is neither rows nor columns"));
+  CHECK_THAT(complaint("variant: [unfused, flash, mt]", "variant: [unfused, flash]"), Contains("there is no table mt"));
+}
+
 TEST_CASE("an unknown --set key names both sets of keys", "[run]") {
   const Folder folder;
   folder.write("two.yaml", k_two_cells);
