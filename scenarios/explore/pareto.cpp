@@ -17,9 +17,8 @@ std::vector<std::size_t> pareto_front(const std::vector<Explored>& points) {
   for (std::size_t i = 0; i < points.size(); ++i) {
     // By latency: only what came before can be as good, and what is as good as that is there itself.
     const Cost mine = cost(points[i]);
-    if (points[i].measured.cut || std::any_of(front.begin(), front.end(), [&](std::size_t kept) {
-          return is_as_good(cost(points[kept]), mine);
-        }))
+    if (points[i].measured.cut ||
+        std::any_of(front.begin(), front.end(), [&](std::size_t kept) { return is_as_good(cost(points[kept]), mine); }))
       continue;
     std::erase_if(front, [&](std::size_t kept) { return is_as_good(mine, cost(points[kept])); });
     front.push_back(i);

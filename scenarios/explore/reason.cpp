@@ -12,7 +12,9 @@ namespace mtsim::scenarios {
 
 namespace {
 
-std::string in_units(std::int64_t bytes, double unit) { return fmt::format("{:.1f}", static_cast<double>(bytes) / unit); }
+std::string in_units(std::int64_t bytes, double unit) {
+  return fmt::format("{:.1f}", static_cast<double>(bytes) / unit);
+}
 
 }  // namespace
 
@@ -30,7 +32,8 @@ std::string reason(const Explored& best, const Explored& other, const sim::Machi
                         fmt::format("{:.{}f} ms a core", to, digits), to - from});
   }
   const auto moved = [&](const char* name, std::int64_t from, std::int64_t to, double gb_s) {
-    counters.push_back({name, in_units(from, 1e6), in_units(to, 1e6) + " MB", static_cast<double>(to - from) / (gb_s * 1e6)});
+    counters.push_back(
+        {name, in_units(from, 1e6), in_units(to, 1e6) + " MB", static_cast<double>(to - from) / (gb_s * 1e6)});
   };
   moved("DDR", best.measured.ddr_bytes, other.measured.ddr_bytes, machine.ddr.bandwidth_gb_s);
   moved("GSM", best.measured.gsm_bytes, other.measured.gsm_bytes, machine.cluster.gsm_bandwidth_gb_s);
