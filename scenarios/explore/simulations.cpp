@@ -88,6 +88,17 @@ std::string key_of(const sim::Machine& machine, const Candidate& point) {
   return machine.config().name + " " + point.key();
 }
 
+/// Of a point that was given up: it may be wanted to its end elsewhere, and a run that goes on must find both.
+std::string cut_key(const std::string& key, double limit_ms) {
+  return fmt::format("{} given up at {} ms", key, limit_ms);
+}
+
+const Json* known_result(const Journal& journal, const std::string& key, double limit_ms) {
+  auto known = journal.known().find(cut_key(key, limit_ms));
+  if (known == journal.known().end()) known = journal.known().find(key);
+  return known == journal.known().end() ? nullptr : &known->second;
+}
+
 }  // namespace
 
 Json Measured::json() const {
@@ -215,13 +226,10 @@ std::vector<Measured> Simulations::run(std::size_t machine, const std::vector<Ca
   std::map<std::string, std::size_t> first;  // of points that come twice
   for (std::size_t i = 0; i < points.size(); ++i) {
     const std::string key = key_of(m_machines[machine], points[i]);
-    if (const auto known = journal.known().find(key); known != journal.known().end()) {
-      results[i] = Measured::from(known->second);
-      // What was given up somewhere may be wanted to its end.
-      if (!results[i].cut || (limit_ms > 0 && limit_ms <= results[i].latency_ms)) {
-        on_done();
-        continue;
-      }
+    if (const Json* known = known_result(journal, key, limit_ms)) {
+      results[i] = Measured::from(*known);
+      on_done();
+      continue;
     }
     if (!first.try_emplace(key, i).second) continue;
     requests.push_back(
@@ -233,7 +241,8 @@ std::vector<Measured> Simulations::run(std::size_t machine, const std::vector<Ca
     const Json result = Json::parse(answer);
     const std::size_t i = asked[index];
     results[i] = Measured::from(result);
-    journal.add(key_of(m_machines[machine], points[i]), result);
+    const std::string key = key_of(m_machines[machine], points[i]);
+    journal.add(results[i].cut ? cut_key(key, limit_ms) : key, result);
     ++m_computed;
     on_done();
   });
