@@ -194,6 +194,11 @@ TEST_CASE("a journal of another exploration is refused and stays", "[explore]") 
   CHECK(result.exit_code == 2);
   CHECK_THAT(result.err, Contains("another exploration"));
   CHECK(folder.read("a.csv.journal").ends_with("{}\n"));
+  for (const std::string foreign : {"precious\n", "precious"}) {
+    folder.write("a.csv.journal", foreign);
+    CHECK(folder.mtsim(k_small + "--top 5 --csv a.csv --machine mt3000").exit_code == 2);
+    CHECK(folder.read("a.csv.journal") == foreign);
+  }
 }
 
 TEST_CASE("the calibrated machines rank the best points, least regret first", "[explore]") {
@@ -224,7 +229,9 @@ TEST_CASE("explore refuses what it cannot look at, with the reason", "[explore]"
   for (const auto& [arguments, message] : std::vector<std::pair<std::string, std::string>>{
            {"explore gemm --m 60 --n 70", "--k"},
            {k_small + "--only k3=5", "no such dimension"},
-           {k_small + "--only k2=a", "no whole number"},
+           {k_small + "--only k2=a", "no number from 1"},
+           {k_small + "--only k2=0", "no number from 1"},
+           {"explore gemm --m 9223372036854775807 --n 2 --k 2", "too large"},
            {k_small + "--only m1=40", "no microkernel has that"},
            {"explore gemm --m 60 --n 70 --k 80 --only m1=16 --only n1=256", "fits the registers"},
            {k_small + "--dataflow sideways", "no such dataflow"},
