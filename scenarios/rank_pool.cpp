@@ -49,7 +49,7 @@ RankPool::RankPool(std::size_t processes, std::function<std::string(const std::s
 bool RankPool::leads() const { return !m_ranks || m_ranks->rank() == 0; }
 
 RankPool::~RankPool() {
-  if (m_ranks && leads()) end_helpers();
+  if (m_ranks) end_helpers();
 }
 
 void RankPool::meet(const std::string& about) {

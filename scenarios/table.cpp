@@ -63,6 +63,9 @@ std::string Table::markdown() const {
   return out;
 }
 
+std::string kilobytes(std::int64_t bytes) { return fmt::format("{:.1f}", 1e-3 * static_cast<double>(bytes)); }
+std::string megabytes(std::int64_t bytes) { return fmt::format("{:.1f}", 1e-6 * static_cast<double>(bytes)); }
+
 std::string grouped(std::int64_t value) {
   std::string digits = std::to_string(value);
   const std::size_t first = value < 0 ? 1 : 0;

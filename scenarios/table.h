@@ -32,6 +32,9 @@ class Table {
 
 /// 1234567 -> "1,234,567".
 std::string grouped(std::int64_t value);
+/// "12.3": 12,300 bytes in KB, MB.
+std::string kilobytes(std::int64_t bytes);
+std::string megabytes(std::int64_t bytes);
 /// 5898240 -> "5.90 MB" (powers of ten, as bandwidths are counted).
 std::string bytes_text(std::int64_t bytes);
 /// "a, b, c"

@@ -2,7 +2,11 @@
 #include "scenarios/worker_answer.h"
 
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
 
 #include "isa/diagnostic.h"
 #include "isa/file_use.h"
@@ -46,8 +50,33 @@ std::string result_of(const std::string& answer) {
   return answer.substr(1);
 }
 
-void end_with_parent(pid_t parent, int signal) {
-  if (::prctl(PR_SET_PDEATHSIG, signal) != 0 || ::getppid() != parent) ::_exit(1);
+Child start_child(int signal, const std::function<void(int socket)>& body) {
+  const auto check = [](bool done, const char* what) {
+    if (!done) throw std::system_error(errno, std::generic_category(), what);
+  };
+  int ends[2];
+  check(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socketpair");
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  check(pid >= 0, "fork");
+  if (pid == 0) {
+    if (::prctl(PR_SET_PDEATHSIG, signal) != 0 || ::getppid() != parent) ::_exit(1);
+    ::close(ends[0]);
+    body(ends[1]);
+    ::_exit(0);  // what the parent has open and would flush is the parent's
+  }
+  ::close(ends[1]);
+  return {pid, ends[0]};
+}
+
+bool write_all(int socket, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
 }
 
 }  // namespace mtsim::scenarios

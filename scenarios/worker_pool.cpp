@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/worker_pool.h"
 
-#include <fmt/format.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,9 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <cstring>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "scenarios/error.h"
@@ -24,16 +20,6 @@ namespace mtsim::scenarios {
 namespace {
 
 constexpr const char* k_died = "a worker process died; is the host short of memory?";
-
-bool write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
-}
 
 /// A message is its length and its bytes.
 bool write_message(int fd, const std::string& text) {
@@ -59,35 +45,22 @@ std::optional<std::string> read_message(int fd) {
   return text;
 }
 
-[[noreturn]] void serve(int socket, const std::function<std::string(const std::string&)>& work) {
+void serve(int socket, const std::function<std::string(const std::string&)>& work) {
   while (const auto request = read_message(socket)) {
     if (!write_message(socket, answer_of([&] { return work(*request); }))) break;
   }
-  ::_exit(0);  // what the parent has open and would flush is the parent's
-}
-
-void check(bool done, const char* what) {
-  if (!done) throw std::system_error(errno, std::generic_category(), what);
 }
 
 }  // namespace
 
 WorkerPool::WorkerPool(std::size_t processes, std::function<std::string(const std::string&)> work) {
-  const pid_t parent = ::getpid();
   for (std::size_t i = 0; i < std::max<std::size_t>(1, processes); ++i) {
-    int ends[2];
-    check(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socketpair");
-    const pid_t pid = ::fork();
-    check(pid >= 0, "fork");
-    if (pid == 0) {
-      end_with_parent(parent, SIGKILL);
+    const Child child = start_child(SIGKILL, [&](int socket) {
       std::signal(SIGINT, SIG_IGN);  // of a terminal's Ctrl-C: the parent's to act on
-      ::close(ends[0]);
       for (const Process& other : m_processes) ::close(other.socket);
-      serve(ends[1], work);
-    }
-    ::close(ends[1]);
-    m_processes.push_back({pid, ends[0]});
+      serve(socket, work);
+    });
+    m_processes.push_back({child.pid, child.socket});
   }
 }
 

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <system_error>
 #include <thread>
 
 #include "scenarios/worker_answer.h"
@@ -20,35 +19,13 @@ namespace mtsim::scenarios {
 
 namespace {
 
-void write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return;  // nobody reads any more
-    bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
-}
-
-struct Child {
+struct Piece {
   std::size_t index = 0;
-  pid_t pid = 0;
-  int fd = -1;
+  Child child;
 };
 
-Child start(const std::function<std::string(std::size_t)>& work, std::size_t index) {
-  int ends[2];
-  if (::pipe(ends) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
-  const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid < 0) throw std::system_error(errno, std::generic_category(), "fork");
-  if (pid == 0) {
-    end_with_parent(parent, SIGTERM);
-    ::close(ends[0]);
-    write_all(ends[1], answer_of([&] { return work(index); }));
-    ::_exit(0);  // what the parent has open and would flush is the parent's
-  }
-  ::close(ends[1]);
-  return {index, pid, ends[0]};
+Piece start(const std::function<std::string(std::size_t)>& work, std::size_t index) {
+  return {index, start_child(SIGTERM, [&](int socket) { write_all(socket, answer_of([&] { return work(index); })); })};
 }
 
 }  // namespace
@@ -66,24 +43,24 @@ std::vector<std::string> in_workers(std::size_t count, const std::function<std::
                                     const std::function<void()>& on_done) {
   const std::size_t parallel = usable_cores();
   std::vector<std::string> sent(count);
-  std::vector<Child> running;
+  std::vector<Piece> running;
   for (std::size_t next = 0; next < count || !running.empty();) {
     while (next < count && running.size() < parallel) running.push_back(start(work, next++));
     std::vector<pollfd> polled;
-    for (const Child& child : running) polled.push_back({child.fd, POLLIN, 0});
+    for (const Piece& piece : running) polled.push_back({piece.child.socket, POLLIN, 0});
     if (::poll(polled.data(), polled.size(), -1) < 0) continue;
     for (std::size_t i = running.size(); i-- > 0;) {
       if (polled[i].revents == 0) continue;
       char part[4096];
-      const ssize_t n = ::read(running[i].fd, part, sizeof part);
+      const ssize_t n = ::read(running[i].child.socket, part, sizeof part);
       if (n < 0 && errno == EINTR) continue;
       if (n > 0) {
         sent[running[i].index].append(part, static_cast<std::size_t>(n));
         continue;
       }
-      ::close(running[i].fd);
+      ::close(running[i].child.socket);
       int status = 0;
-      while (::waitpid(running[i].pid, &status, 0) < 0 && errno == EINTR) {
+      while (::waitpid(running[i].child.pid, &status, 0) < 0 && errno == EINTR) {
       }
       if (!WIFEXITED(status))
         sent[running[i].index] = failed_answer(fmt::format("a worker process died ({})", strsignal(WTERMSIG(status))));

@@ -36,7 +36,7 @@ void mask_rows(sim::Dsp& dsp, const AttentionShape& shape, const Kernels& kernel
 }
 
 void paper_rows(sim::Dsp& dsp, const AttentionShape& shape, const Kernels& kernels, const ScoreRows& rows) {
-  constexpr std::int64_t part = k_group_rows * k_vector_bytes;
+  constexpr std::int64_t part = k_rows_at_once * k_vector_bytes;
   const sim::Pointer first = rows.area, second = first + part, value = second + part, turn = value + part;
   const auto each_tile = [&](const sim::Kernel& kernel, sim::Pointer lane, float factor) {
     for (std::int64_t at = 0; 4 * at < rows.pitch; at += k_tile_keys) {

@@ -29,9 +29,10 @@ class Decode : KeyRing {
          const Memory& memory, const std::vector<Item>& items)
       : KeyRing(dsp, plan, operands, kernels, memory), m_context(plan.shape.seq_k), m_items(items) {
     for (const Item& item : m_items) {
-      set_context(item);
+      m_context = item.cache->length;
+      m_item_steps.push_back(key_steps(m_plan));
       m_first.push_back(m_blocks);
-      m_blocks += 2 * std::ssize(m_steps);
+      m_blocks += 2 * std::ssize(m_item_steps.back());
     }
     allocate_ring();
     allocate_queries();
@@ -50,15 +51,12 @@ class Decode : KeyRing {
   }
 
  private:
-  void set_context(const Item& item) {
-    m_context = item.cache->length;
-    m_steps = key_steps(m_plan);
-  }
   RowBlock rows_of(std::size_t i) const { return i < m_items.size() ? RowBlock{m_items[i].index, 0, 1} : RowBlock{}; }
 
   void run_item(std::size_t i) {
     m_dsp.loop_iteration();
-    set_context(m_items[i]);
+    m_context = m_items[i].cache->length;
+    m_steps = m_item_steps[i];
     const RowBlock rows = rows_of(i);
     wait_for_queries();
     for (std::int64_t step = 0; step < std::ssize(m_steps); ++step) {
@@ -80,10 +78,9 @@ class Decode : KeyRing {
   std::optional<Load> block(std::int64_t i) const override {
     if (i >= m_blocks) return std::nullopt;
     const auto item = std::upper_bound(m_first.begin(), m_first.end(), i) - m_first.begin() - 1;
-    const std::int64_t at = i - m_first[static_cast<std::size_t>(item)];
-    AttentionPlan plan = m_plan;
-    plan.shape.seq_k = m_items[static_cast<std::size_t>(item)].cache->length;
-    return Load{at % 2 == 0 ? Matrix::k : Matrix::v, key_steps(plan)[static_cast<std::size_t>(at / 2)], item};
+    const auto index = static_cast<std::size_t>(item);
+    const std::int64_t at = i - m_first[index];
+    return Load{at % 2 == 0 ? Matrix::k : Matrix::v, m_item_steps[index][static_cast<std::size_t>(at / 2)], item};
   }
   int fetch(const Load& load, sim::Pointer wire) override {
     const Item& item = m_items[static_cast<std::size_t>(load.item)];
@@ -97,6 +94,7 @@ class Decode : KeyRing {
 
   std::int64_t& m_context;  // seq_k of the plan
   const std::vector<Item>& m_items;
+  std::vector<std::vector<KeyStep>> m_item_steps;
   std::vector<std::int64_t> m_first;  // block of each item
   std::int64_t m_blocks = 0;
   sim::Pointer m_o, m_kept;  // AM

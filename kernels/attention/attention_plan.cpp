@@ -46,8 +46,8 @@ Sizes::Sizes(const AttentionPlan& plan) {
   wire = whole(plan.tiles.mc * padded_d * bytes);
   tile = round_up(plan.tiles.mr * k_tile_pitch, k_wide_block);
   block_tiles = plan.tiles.mc / k_tile_keys;
-  groups = ceil_div(plan.tiles.mr, k_group_rows);
-  vectors = groups * k_group_rows * k_vector_bytes;
+  groups = ceil_div(plan.tiles.mr, k_rows_at_once);
+  vectors = groups * k_rows_at_once * k_vector_bytes;
   kept = whole(groups * k_kept_bytes);
   o = whole(plan.tiles.mr * row);
   q = round_up(plan.tiles.mr * d * 4, k_wide_block);

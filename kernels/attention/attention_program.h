@@ -10,6 +10,7 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/gemm/gemm_tile.h"
+#include "kernels/reduce/rows.h"
 #include "kernels/round.h"
 #include "kernels/stream/stream.h"
 #include "sim/cluster.h"
@@ -20,7 +21,6 @@ namespace mtsim::kernels::attention {
 inline constexpr std::int64_t k_vector_bytes = 128, k_lanes = 32;
 /// A tile of scores or weights: rows of 128 keys, which the softmax and the products work on.
 inline constexpr std::int64_t k_tile_keys = 128, k_tile_pitch = 4 * k_tile_keys;
-inline constexpr std::int64_t k_group_rows = 32;    // of attention_rows.s
 inline constexpr std::int64_t k_kept_bytes = 256;   // of a group: m and l
 inline constexpr std::int64_t k_turn_bytes = 2560;  // attention_rows.s
 inline constexpr std::int64_t k_lanes_bytes = 512;  // attention_lanes.s
@@ -39,7 +39,7 @@ struct Sizes {
   std::int64_t slot, wire;   // of K^T or V, FP32; as it arrives in FP16
   std::int64_t tile;         // of scores
   std::int64_t block_tiles;  // tiles of a block of keys
-  std::int64_t groups;       // of k_group_rows
+  std::int64_t groups;       // of k_rows_at_once
   std::int64_t vectors;      // a vector a row, of all groups
   std::int64_t kept;         // m and l
   std::int64_t o;            // FP32

@@ -36,7 +36,7 @@ void CoreProgram::begin_pass(const RowBlock& block, std::int64_t first, std::int
   m_spilled = m_pass.size() - std::min(m_pass.size(), m_tiles.size());
   m_sent.assign(m_pass.size(), {});
   m_recall.assign(m_pass.size(), {});
-  const std::int64_t vectors = round_up(m_block_rows, k_group_rows) * k_vector_bytes;
+  const std::int64_t vectors = round_up(m_block_rows, k_rows_at_once) * k_vector_bytes;
   fill(m_first, vectors, k_minus_infinity);
   fill(m_second, vectors, 0);
 }
@@ -107,9 +107,9 @@ void CoreProgram::score(std::int64_t step, sim::Pointer kt) {
 }
 
 void CoreProgram::rows_call(const sim::Kernel& kernel, sim::Pointer kept) {
-  constexpr std::int64_t group = k_group_rows * k_vector_bytes;
+  constexpr std::int64_t group = k_rows_at_once * k_vector_bytes;
   const float scale = paper() ? 1 : m_shape.scale;  // the paper's scores are scaled already
-  for (std::int64_t g = 0; g * k_group_rows < m_block_rows; ++g) {
+  for (std::int64_t g = 0; g * k_rows_at_once < m_block_rows; ++g) {
     m_dsp.loop_iteration();
     m_dsp.call(kernel, {m_first + g * group, m_second + g * group, m_value + g * group, m_turn, kept + g * k_kept_bytes,
                         bits(scale)});

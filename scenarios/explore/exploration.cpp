@@ -115,10 +115,11 @@ class Explorer {
     if (ranking.best.empty()) return result;
     result.points = simulate(0, ranking.best, "explore gemm");
     result.named = named();
+    const GemmSpace explored = space(0);
     for (const auto& [name, point] : result.named) {
       const bool is_there = std::any_of(result.points.begin(), result.points.end(),
                                         [&](const Explored& e) { return e.point.key() == point.point.key(); });
-      if (!is_there && space(0).holds(point.point)) result.points.push_back(point);
+      if (!is_there && explored.holds(point.point)) result.points.push_back(point);
     }
     std::sort(result.points.begin(), result.points.end(), by_latency);
     // The best by simulation may not be among the best by bound: then a neighbour is.
@@ -204,7 +205,8 @@ class Explorer {
   /// Fills in the neighbours of the best. One that is faster, if there is.
   std::optional<Explored> find_neighbours(Exploration& result) {
     result.neighbours.clear();
-    for (Neighbour& n : space(0).neighbours(result.best().point)) result.neighbours.push_back({std::move(n), {}});
+    const GemmSpace explored_space = space(0);
+    for (Neighbour& n : explored_space.neighbours(result.best().point)) result.neighbours.push_back({std::move(n), {}});
     std::vector<Candidate> points;
     for (const auto& beside : result.neighbours) {
       if (beside.neighbour.why_not.empty()) points.push_back(beside.neighbour.point);
@@ -217,12 +219,12 @@ class Explorer {
       beside.measured = results[next++];
       const Explored explored{beside.neighbour.point, *beside.measured};
       if (explored.measured.latency_ms < (better ? *better : result.best()).measured.latency_ms &&
-          space(0).holds(explored.point))
+          explored_space.holds(explored.point))
         better = explored;
     }
     // Another name for the same run: as many buffers as were chosen automatically.
     std::erase_if(result.neighbours, [&](const Exploration::Beside& beside) {
-      return beside.measured && beside.measured->json() == result.best().measured.json() &&
+      return beside.measured && *beside.measured == result.best().measured &&
              beside.neighbour.point.am_bytes == result.best().point.am_bytes &&
              beside.neighbour.point.sm_bytes == result.best().point.sm_bytes;
     });
@@ -236,8 +238,9 @@ class Explorer {
     const auto add = [&](const Candidate& point, const std::string& note) {
       if (seen.insert(point.key()).second) all.push_back({point, note, {}, {}, 0});
     };
+    const GemmSpace explored = space(0);
     for (const auto& [name, point] : result.named) {
-      if (space(0).holds(point.point)) add(point.point, name);
+      if (explored.holds(point.point)) add(point.point, name);
     }
     for (std::size_t m = 0; m < m_request.machines.size(); ++m) {
       const std::string& name = m_request.machines[m].config().name;

@@ -33,9 +33,6 @@ inline constexpr std::size_t k_batch = 64;
 /// How many of each machine's best are compared on all machines.
 inline constexpr std::size_t k_compared = 12;
 
-/// Name of the point that is of no space: what `mtsim op` takes for few rows.
-inline constexpr const char* k_own_choice = "small_m";
-
 struct Explored {
   Candidate point;
   Measured measured;

@@ -37,9 +37,6 @@ std::vector<std::string> point_cells(const Candidate& point) {
 const std::vector<std::string> k_point_header = {"stays", "m1", "n1", "m2", "mg", "n2",
                                                  "k2",    "kg", "x",  "w",  "y",  "y_tiles"};
 
-std::string megabytes(std::int64_t bytes) { return fmt::format("{:.1f}", 1e-6 * static_cast<double>(bytes)); }
-std::string kilobytes(std::int64_t bytes) { return fmt::format("{:.1f}", 1e-3 * static_cast<double>(bytes)); }
-
 std::vector<std::string> row_of(std::string first, const Explored& e) {
   std::vector<std::string> row{std::move(first)};
   row.push_back(fmt::format("{:.3f}", e.measured.latency_ms));

@@ -374,7 +374,7 @@ std::optional<Candidate> GemmSpace::small_m_point() const {
     const GemmPlan plan = kernels::plan_gemm(m_query.shape, m_query.dtype, tiles, choice, m_machine);
     if (plan.dataflow != kernels::GemmDataflow::small_m) return std::nullopt;
     const std::string tile = m_query.k_promote > 0 ? fmt::format("k_promote={}", m_query.k_promote) : "";
-    return Candidate{"small_m", tile, 0, plan.sm_bytes, plan.am_bytes, plan.gsm_bytes};
+    return Candidate{k_own_choice, tile, 0, plan.sm_bytes, plan.am_bytes, plan.gsm_bytes};
   } catch (const kernels::KernelError&) {  // nothing fits
     return std::nullopt;
   }

@@ -23,6 +23,9 @@ inline constexpr std::array<std::string_view, 11> k_gemm_dimensions = {
 /// Y stationary (large_m) and W stationary.
 inline constexpr std::array<std::string_view, 2> k_gemm_dataflows = {"large_m", "w_stationary"};
 
+/// A third one, which is of no space: what `mtsim op` takes for few rows.
+inline constexpr const char* k_own_choice = "small_m";
+
 struct GemmQuery {
   kernels::GemmShape shape;
   kernels::DType dtype = kernels::DType::f32;

@@ -5,18 +5,9 @@
 #include <utility>
 
 #include "scenarios/explore/exploration.h"
-#include "scenarios/report.h"
 #include "scenarios/table.h"
 
 namespace mtsim::scenarios {
-
-namespace {
-
-std::string in_units(std::int64_t bytes, double unit) {
-  return fmt::format("{:.1f}", static_cast<double>(bytes) / unit);
-}
-
-}  // namespace
 
 std::string reason(const Explored& best, const Explored& other, const sim::MachineConfig& machine) {
   struct Counter {
@@ -32,8 +23,7 @@ std::string reason(const Explored& best, const Explored& other, const sim::Machi
                         fmt::format("{:.{}f} ms a core", to, digits), to - from});
   }
   const auto moved = [&](const char* name, std::int64_t from, std::int64_t to, double gb_s) {
-    counters.push_back(
-        {name, in_units(from, 1e6), in_units(to, 1e6) + " MB", static_cast<double>(to - from) / (gb_s * 1e6)});
+    counters.push_back({name, megabytes(from), megabytes(to) + " MB", static_cast<double>(to - from) / (gb_s * 1e6)});
   };
   moved("DDR", best.measured.ddr_bytes, other.measured.ddr_bytes, machine.ddr.bandwidth_gb_s);
   moved("GSM", best.measured.gsm_bytes, other.measured.gsm_bytes, machine.cluster.gsm_bandwidth_gb_s);
@@ -46,7 +36,7 @@ std::string reason(const Explored& best, const Explored& other, const sim::Machi
   // Memory costs nothing by itself: it is told when little else differs.
   for (const auto& [name, field] :
        {std::pair("SM", &Candidate::sm_bytes), {"AM", &Candidate::am_bytes}, {"GSM taken", &Candidate::gsm_bytes}})
-    counters.push_back({name, in_units(best.point.*field, 1e3), in_units(other.point.*field, 1e3) + " KB", 0});
+    counters.push_back({name, kilobytes(best.point.*field), kilobytes(other.point.*field) + " KB", 0});
   std::erase_if(counters, [](const Counter& c) { return c.to.substr(0, c.to.find(' ')) == c.from; });
   // What pulls the same way as the latency, largest first.
   const double way = other.measured.latency_ms >= best.measured.latency_ms ? 1 : -1;

@@ -26,6 +26,7 @@ struct Measured {
   std::int64_t ddr_bytes = 0, gsm_bytes = 0;            // read and written there
   std::int64_t calls = 0, transfers = 0;
 
+  bool operator==(const Measured&) const = default;
   Json json() const;
   static Measured from(const Json& json);
 };
