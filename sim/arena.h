@@ -32,6 +32,8 @@ class Arena {
   /// Bytes handed out, gaps of the alignment included.
   std::int64_t used() const { return m_used; }
   void clear() { m_used = 0; }
+  /// Frees what was handed out after used() was `used`.
+  void release(std::int64_t used) { m_used = std::min(m_used, used); }
 
  private:
   std::int64_t m_size;

@@ -233,6 +233,29 @@ Pointer Cluster::gsm_malloc(std::int64_t bytes) {
   return m_impl->allocate("gsm_malloc", m_impl->zone.gsm, m_impl->gsm_arena, bytes);
 }
 
+Cluster::Allocations Cluster::allocations() const { return {m_impl->ddr_arena.used(), m_impl->gsm_arena.used()}; }
+
+void Cluster::release(const Allocations& kept) {
+  if (m_impl->running) throw SimError("release: a launch is running");
+  m_impl->ddr_arena.release(kept.ddr);
+  m_impl->gsm_arena.release(kept.gsm);
+  if (HazardMonitor* hazards = m_impl->zone.hazards.get()) {
+    hazards->host_freed(m_impl->zone.ddr.base() + kept.ddr);
+    hazards->host_freed(m_impl->zone.gsm.base() + kept.gsm);
+  }
+}
+
+Pointer Cluster::ddr_map(int descriptor, std::int64_t offset, std::int64_t bytes) {
+  const std::int64_t page = Memory::page_bytes(), before = offset % page;  // of the first page, not asked for
+  const std::int64_t mapped = (before + bytes + page - 1) / page * page;
+  const Pointer area = ddr_malloc(mapped + page - Arena::k_alignment);
+  const std::int64_t start = (static_cast<std::int64_t>(area.offset) + page - 1) / page * page;
+  if (m_impl->zone.functional()) m_impl->zone.ddr.borrow(start, descriptor, offset - before, mapped);
+  const Pointer pointer = m_impl->zone.ddr.base() + (start + before);
+  if (m_impl->zone.hazards) m_impl->zone.hazards->host_wrote(pointer, bytes);
+  return pointer;
+}
+
 void Cluster::write(Pointer destination, std::span<const std::byte> data) {
   Memory& memory = m_impl->checked_range("write", destination, data.size());
   if (m_impl->zone.hazards) m_impl->zone.hazards->host_wrote(destination, static_cast<std::int64_t>(data.size()));

@@ -75,6 +75,18 @@ class Cluster {
   Pointer ddr_malloc(std::int64_t bytes);
   Pointer gsm_malloc(std::int64_t bytes);
 
+  /// What the host has allocated so far; release() frees what it allocates later.
+  struct Allocations {
+    std::int64_t ddr = 0, gsm = 0;  // bytes
+  };
+  Allocations allocations() const;
+  void release(const Allocations& kept);
+
+  /// As ddr_malloc and write of `bytes` bytes of the open file `descriptor` from `offset` on, but its pages are borrowed:
+  /// the host reads them when they are touched and may drop them again. What the program writes there stays its own.
+  /// The pointer is as aligned as `offset`. SimError when the host cannot map them.
+  Pointer ddr_map(int descriptor, std::int64_t offset, std::int64_t bytes);
+
   /// Functional access through the TLM-2.0 targets; takes no simulated time. No-ops in timing depth. To the hazard
   /// monitor allocated memory holds nothing until it is written; DDR in timing depth counts as written.
   void write(Pointer destination, std::span<const std::byte> data);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "sim/interceptor.h"
@@ -49,7 +50,7 @@ void Core::start(const DspProgram& program) {
   m_end = 0;
   m_sm_arena.clear();
   m_am_arena.clear();
-  m_priority = 1;
+  m_priority = k_default_priority;
   m_where = Where::running;
   dma.reset();
   wake();
@@ -171,12 +172,25 @@ Pointer Core::allocate(Space space, std::int64_t bytes) {
   Arena& arena = space == Space::am ? m_am_arena : m_sm_arena;
   const auto offset = arena.allocate(bytes);
   if (!offset) refuse(verb, arena.complaint(bytes) + "; make the tiles smaller");
-  (space == Space::am ? m_report.am_bytes : m_report.sm_bytes) = arena.used();
+  std::int64_t& most = space == Space::am ? m_report.am_bytes : m_report.sm_bytes;
+  most = std::max(most, arena.used());
   const Pointer pointer = (space == Space::am ? am : sm).base() + *offset;
   if (m_zone.hazards) m_zone.hazards->allocated(this->verb(verb), pointer, bytes);
   if (Interceptor* interceptor = m_zone.options.interceptor) interceptor->allocated({m_index, m_from}, pointer, bytes);
   charge(CycleClass::scalar_assumed, m_zone.costs.verb);
   return pointer;
+}
+
+void Core::free_all() {
+  if (const std::uint64_t channels = outstanding(); channels != 0) {
+    refuse("free_all", fmt::format("channel {} was not waited for: {}; wait for all transfers first",
+                                   std::countr_zero(channels), dma.describe(std::countr_zero(channels))));
+  }
+  m_am_arena.clear();
+  m_sm_arena.clear();
+  m_priority = k_default_priority;
+  if (m_zone.hazards) m_zone.hazards->freed(m_index);
+  charge(CycleClass::scalar_assumed, m_zone.costs.verb);
 }
 
 // --- DMA

@@ -28,6 +28,8 @@ namespace mtsim::sim {
 struct KernelRecord;
 struct Zone;
 
+inline constexpr int k_default_priority = 1;  // of transfers
+
 class Core : public sc_core::sc_module {
  public:
   Memory sm;
@@ -56,6 +58,7 @@ class Core : public sc_core::sc_module {
     return *this;
   }
   Pointer allocate(Space space, std::int64_t bytes);
+  void free_all();
   int dma_p2p(Move move, bool row_syn, std::uint64_t synmask);
   int raw_dma_p2p(Move move, int priority, int channel);
   int dma_broadcast(Move move, int barrier_id);
@@ -113,7 +116,7 @@ class Core : public sc_core::sc_module {
   CoreReport m_report;
   std::int64_t m_ahead = 0;  // cycles this core is ahead of SystemC's time
   std::int64_t m_end = 0;
-  int m_priority = 1;
+  int m_priority = k_default_priority;
   std::int64_t m_release_at = 0;
   Where m_where = Where::running;
   int m_what = 0;            // the barrier id or channel

@@ -12,6 +12,7 @@ const MachineConfig& Dsp::machine() const { return m_core.zone().machine; }
 
 Pointer Dsp::vector_malloc(std::int64_t bytes, Source from) { return m_core.at(from).allocate(Space::am, bytes); }
 Pointer Dsp::scalar_malloc(std::int64_t bytes, Source from) { return m_core.at(from).allocate(Space::sm, bytes); }
+void Dsp::free_all(Source from) { m_core.at(from).free_all(); }
 
 int Dsp::dma_p2p(Pointer source, Rows source_rows, Pointer destination, Rows destination_rows, bool row_syn,
                  std::uint64_t synmask, Source from) {

@@ -59,10 +59,13 @@ class Dsp {
   int group_size() const;  // cores of this launch
   const MachineConfig& machine() const;
 
-  // On-chip memory of this core, freed when the launch ends; 256-byte aligned.
+  // On-chip memory of this core, freed when the launch ends or by free_all; 256-byte aligned.
   // Throws SimError when it does not fit: asked, free, size.
   Pointer vector_malloc(std::int64_t bytes, Source from = Source::current());  // AM
   Pointer scalar_malloc(std::int64_t bytes, Source from = Source::current());  // SM
+  /// vector_free and scalar_free of all this core has, and transfers have the default priority again: one operator of a
+  /// launch is done, the next begins. SimError when a transfer was not waited for.
+  void free_all(Source from = Source::current());
 
   /// 2-D copy between any two memories except AM<->SM of one core. Totals of both sides agree. Returns the logical
   /// channel, to be waited for. `row_syn`: the cores of `synmask` wait for each other and row i of all costs one row

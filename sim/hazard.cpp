@@ -51,6 +51,7 @@ void HazardMonitor::forget_memories() {
   for (MemoryState& memory : m_memories) memory = {};
   m_causes.clear();
   m_cause_index.clear();
+  m_allocation_index.clear();
 }
 
 void HazardMonitor::host_allocated(const char* verb, Pointer pointer, std::int64_t bytes) {
@@ -59,6 +60,16 @@ void HazardMonitor::host_allocated(const char* verb, Pointer pointer, std::int64
   event.core = -1;
   const Block block{static_cast<std::int64_t>(pointer.offset), bytes, 1, 0};
   cause_of_allocation(event, memory_of(pointer), block);
+}
+
+void HazardMonitor::host_freed(Pointer pointer) {
+  MemoryState& memory = m_memories[memory_of(pointer)];
+  const auto first = static_cast<std::int64_t>(pointer.offset);
+  while (!memory.allocations.empty() && memory.allocations.back().first >= first) {
+    const auto [begin, end, cause] = memory.allocations.back();
+    memory.never_written.remove({begin, end});
+    memory.allocations.pop_back();
+  }
 }
 
 void HazardMonitor::host_wrote(Pointer pointer, std::int64_t bytes) {
@@ -120,6 +131,11 @@ void HazardMonitor::allocated(const VerbCall& call, Pointer pointer, std::int64_
   const Block block{static_cast<std::int64_t>(pointer.offset), bytes, 1, 0};
   cause_of_allocation(event(call), memory_of(pointer), block);
   forget_checked(m_cores[call.core]);
+}
+
+void HazardMonitor::freed(int core) {
+  for (int memory = 2 * core; memory < 2 * core + 2; ++memory) m_memories[memory] = {};
+  forget_checked(m_cores[core]);
 }
 
 // --- transfers

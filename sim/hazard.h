@@ -48,11 +48,15 @@ class HazardMonitor {
   // The host. What it allocates holds no value until it, a transfer or a kernel writes it; all else counts as written.
   void forget_memories();
   void host_allocated(const char* verb, Pointer pointer, std::int64_t bytes);
+  /// What the host had allocated from `pointer` on is free again.
+  void host_freed(Pointer pointer);
   void host_wrote(Pointer pointer, std::int64_t bytes);
 
   // A launch: the verbs of each core in program order.
   void start(int group_size);
   void allocated(const VerbCall& call, Pointer pointer, std::int64_t bytes);
+  /// All SM and AM of the core is free again.
+  void freed(int core);
   /// The channel was taken. `mask`: the cores of a row_syn group, 0 for none.
   void issued(const VerbCall& call, int channel, const Move& move, std::uint64_t mask);
   /// The last core of a row_syn group issued: its transfers start.
@@ -285,6 +289,7 @@ class HazardMonitor {
   std::array<std::vector<ByteRange>, 2> m_written;  // likewise
   std::vector<Cause> m_causes;
   std::map<std::tuple<const char*, std::uint_least32_t, int, int>, int> m_cause_index;
+  std::map<std::tuple<const char*, std::uint_least32_t, int, std::int64_t, std::int64_t>, int> m_allocation_index;
   std::map<Key, Raised> m_raised;
   std::set<std::tuple<int, const char*, std::uint_least32_t>> m_contested;  // reads some other core's write races with
 };

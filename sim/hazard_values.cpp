@@ -46,9 +46,16 @@ std::vector<NeverWritten::Range> in_blocks(const NeverWritten& never_written, co
 
 }  // namespace
 
+/// The same bytes from the same source line again, in another launch or after free_all, are one cause: the last time's.
 void HazardMonitor::cause_of_allocation(const Event& event, int memory, const Block& block) {
-  const int cause = static_cast<int>(m_causes.size());
-  m_causes.push_back({event, -1, memory, block});
+  const auto [known, is_new] =
+      m_allocation_index.try_emplace({event.where.file_name(), event.where.line(), memory, block.first, block.end()},
+                                     static_cast<int>(m_causes.size()));
+  const int cause = known->second;
+  if (is_new)
+    m_causes.push_back({event, -1, memory, block});
+  else
+    m_causes[cause].event = event;
   m_memories[memory].allocations.push_back({block.first, block.end(), cause});
   m_memories[memory].never_written.add({block.first, block.end()}, cause);
 }

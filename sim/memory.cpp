@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -26,7 +27,21 @@ Memory::Memory(const sc_core::sc_module_name& name, Space space, int core, std::
 
 Memory::~Memory() { munmap(m_storage, static_cast<std::size_t>(m_bytes)); }
 
-void Memory::clear() { madvise(m_storage, static_cast<std::size_t>(m_bytes), MADV_DONTNEED); }
+void Memory::clear() {
+  void* storage = mmap(m_storage, static_cast<std::size_t>(m_bytes), PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (storage == MAP_FAILED) throw SimError(fmt::format("{}: cannot be cleared: {}", name(), std::strerror(errno)));
+}
+
+void Memory::borrow(std::int64_t offset, int descriptor, std::int64_t file_offset, std::int64_t bytes) {
+  void* pages = mmap(m_storage + offset, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, descriptor, file_offset);
+  if (pages == MAP_FAILED) {
+    throw SimError(fmt::format("{}: the host cannot map {} bytes of a file: {}", name(), bytes, std::strerror(errno)));
+  }
+}
+
+std::int64_t Memory::page_bytes() { return sysconf(_SC_PAGESIZE); }
 
 tlm::tlm_response_status Memory::access(tlm::tlm_generic_payload& payload) {
   const auto length = payload.get_data_length();

@@ -38,6 +38,10 @@ class Memory : public sc_core::sc_module {
   }
   /// Back to zeros; gives the pages back to the host.
   void clear();
+  /// [offset, offset + bytes), whole pages, become pages of an open file from `file_offset` on, copied when written.
+  /// Throws SimError when the host cannot map them.
+  void borrow(std::int64_t offset, int descriptor, std::int64_t file_offset, std::int64_t bytes);
+  static std::int64_t page_bytes();
 
  private:
   void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);

@@ -112,6 +112,7 @@ StreamPlan plan_softmax_of_scores(const AttentionPlan& plan, const sim::MachineC
 
 std::vector<sim::DspProgram> attention_programs(sim::Cluster& cluster, const AttentionPlan& plan,
                                                 const AttentionOperands& operands, std::int64_t items) {
+  attention::check_blocks(operands.blocks, plan.shape.blocks(), plan.shape.batch == 1);
   const attention::Kernels kernels = attention::load_kernels(cluster, plan);
   attention::Memory memory;
   if (plan.gsm_bytes > 0) memory.gsm = cluster.gsm_malloc(plan.gsm_bytes);

@@ -88,12 +88,19 @@ struct AttentionPlan {
 AttentionPlan plan_attention(const AttentionShape& shape, const AttentionTiles& tiles, const AttentionChoice& choice,
                              const sim::MachineConfig& machine);
 
+/// Blocks of K^T and V that each lie in a place of their own, of all KV heads together: what a paged cache has.
+struct AttentionBlocks {
+  std::vector<sim::Pointer> kt;  // of each block [kv_heads, head_dim, block]
+  std::vector<sim::Pointer> v;   // of each block [kv_heads, block, head_dim]
+};
+
 /// In cluster DDR, row-major. What a linear layer leaves and takes (Q, O), what the cache holds (K^T, V).
 struct AttentionOperands {
-  sim::Pointer q;   // [batch, seq_q, heads, head_dim]
-  sim::Pointer kt;  // [batch, kv_heads, blocks, head_dim, block]
-  sim::Pointer v;   // [batch, kv_heads, blocks, block, head_dim]
-  sim::Pointer o;   // [batch, seq_q, heads, head_dim], written
+  sim::Pointer q;               // [batch, seq_q, heads, head_dim]
+  sim::Pointer kt;              // [batch, kv_heads, blocks, head_dim, block]
+  sim::Pointer v;               // [batch, kv_heads, blocks, block, head_dim]
+  sim::Pointer o;               // [batch, seq_q, heads, head_dim], written
+  AttentionBlocks blocks = {};  // batch 1: instead of kt and v, when there are any
 };
 
 /// The DSP programs, to be launched one after the other on all cores: one, or three for each item (unfused). Of the
@@ -107,6 +114,7 @@ struct AttentionCache {     // of one request, in cluster DDR; blocks of Attenti
   std::int64_t length = 0;  // positions
   sim::Pointer kt;          // [kv_heads, blocks, head_dim, block]
   sim::Pointer v;           // [kv_heads, blocks, block, head_dim]
+  AttentionBlocks blocks = {};  // instead of kt and v, when there are any
 };
 /// `shape`: batch is the number of requests, seq_q 1, seq_k the longest cache; kv_block must be given where lengths
 /// differ. Throws KernelError.

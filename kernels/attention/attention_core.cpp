@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Geometry, transfers and products of one core. Order of the rows of a block: token by token, the heads that share K
 // and V within a token, as they lie in DDR.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -9,6 +11,14 @@
 #include "kernels/library.h"
 
 namespace mtsim::kernels::attention {
+
+void check_blocks(const AttentionBlocks& blocks, std::int64_t count, bool one_sequence) {
+  if (blocks.kt.empty() && blocks.v.empty()) return;
+  if (!one_sequence) throw KernelError("attention: blocks of K and V in places of their own are those of one sequence");
+  if (std::ssize(blocks.kt) < count || std::ssize(blocks.v) < count)
+    throw KernelError(fmt::format("attention: {} blocks of K^T and {} of V for a context of {}", blocks.kt.size(),
+                                  blocks.v.size(), count));
+}
 
 std::uint64_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
 
@@ -117,10 +127,16 @@ sim::Rows CoreProgram::ddr_rows(const RowBlock& block) const {
 
 // --- K^T and V
 
-CoreProgram::KeyMove CoreProgram::prepare(Matrix matrix, sim::Pointer head, const KeyStep& step, sim::Pointer wire) {
+sim::Pointer CoreProgram::key_block(const AttentionBlocks& blocks, Matrix matrix, sim::Pointer base, std::int64_t count,
+                                    std::int64_t head, std::int64_t block) const {
+  const std::int64_t bytes = m_shape.block() * m_sizes.d * m_sizes.bytes;
+  if (blocks.kt.empty()) return base + (head * count + block) * bytes;
+  return (matrix == Matrix::k ? blocks.kt : blocks.v)[static_cast<std::size_t>(block)] + head * bytes;
+}
+
+CoreProgram::KeyMove CoreProgram::prepare(Matrix matrix, sim::Pointer start, const KeyStep& step, sim::Pointer wire) {
   const auto& s = m_sizes;
   const std::int64_t block = m_shape.block();
-  const sim::Pointer start = head + step.block * block * s.d * s.bytes;
   if (matrix == Matrix::k) {
     const std::int64_t pitch = m_plan.tiles.mc * s.bytes, bytes = step.keys * s.bytes;
     const std::int64_t end = round_up(step.keys, k_tile_keys) * s.bytes;
@@ -137,10 +153,10 @@ CoreProgram::KeyMove CoreProgram::prepare(Matrix matrix, sim::Pointer head, cons
 }
 
 int CoreProgram::broadcast(Matrix matrix, std::int64_t item, const KeyStep& step, sim::Pointer wire) {
-  const std::int64_t index = item * m_plan.share / m_shape.group();  // of all KV heads of all batch entries
-  const sim::Pointer head = (matrix == Matrix::k ? m_operands.kt : m_operands.v) +
-                            index * m_shape.blocks() * m_shape.block() * m_sizes.d * m_sizes.bytes;
-  const KeyMove move = prepare(matrix, head, step, wire);
+  const std::int64_t head = item * m_plan.share / m_shape.group();  // of all KV heads of all batch entries
+  const sim::Pointer block = key_block(m_operands.blocks, matrix, matrix == Matrix::k ? m_operands.kt : m_operands.v,
+                                       m_shape.blocks(), head, step.block);
+  const KeyMove move = prepare(matrix, block, step, wire);
   set_priority(k_usual);
   return m_dsp.dma_broadcast(move.from, move.from_rows, wire, move.to_rows, 0);
 }

@@ -84,10 +84,11 @@ class Decode : KeyRing {
   }
   int fetch(const Load& load, sim::Pointer wire) override {
     const Item& item = m_items[static_cast<std::size_t>(load.item)];
-    const std::int64_t blocks = ceil_div(item.cache->length, m_shape.block());
-    const sim::Pointer head = (load.matrix == Matrix::k ? item.cache->kt : item.cache->v) +
-                              item.head * blocks * m_shape.block() * m_sizes.d * m_sizes.bytes;
-    const KeyMove move = prepare(load.matrix, head, load.step, wire);
+    const AttentionCache& cache = *item.cache;
+    const sim::Pointer block =
+        key_block(cache.blocks, load.matrix, load.matrix == Matrix::k ? cache.kt : cache.v,
+                  ceil_div(cache.length, m_shape.block()), item.head, load.step.block);
+    const KeyMove move = prepare(load.matrix, block, load.step, wire);
     set_priority(k_usual);
     return m_dsp.dma_p2p(move.from, move.from_rows, wire, move.to_rows);
   }
@@ -143,6 +144,7 @@ sim::DspProgram attention_decode(sim::Cluster& cluster, const AttentionPlan& pla
     if (caches[i].length < 1 || caches[i].length > shape.seq_k)
       throw KernelError(fmt::format("attention decode: request {} has {} positions; 1 to {} (seq_k)", i,
                                     caches[i].length, shape.seq_k));
+    attention::check_blocks(caches[i].blocks, ceil_div(caches[i].length, shape.block()), true);
     if (shape.kv_block == 0 && caches[i].length != shape.seq_k)
       throw KernelError("attention decode: lengths differ; give kv_block, the positions of a block of the cache");
   }

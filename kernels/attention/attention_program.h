@@ -80,6 +80,9 @@ struct Memory {
   sim::Pointer gsm, scratch;
 };
 
+/// Throws KernelError: as many blocks as the context has, or none, and of one sequence.
+void check_blocks(const AttentionBlocks& blocks, std::int64_t count, bool one_sequence);
+
 /// An FP32 argument of a microkernel.
 std::uint64_t bits(float value);
 
@@ -119,8 +122,11 @@ class CoreProgram {
     sim::Rows from_rows, to_rows;
   };
   /// How it comes into `wire`, as it lies in DDR; its pads there are set to zero: keys to whole tiles (K^T) or to
-  /// k_key_unit (V). `head`: the blocks of a KV head in DDR.
-  KeyMove prepare(Matrix matrix, sim::Pointer head, const KeyStep& step, sim::Pointer wire);
+  /// k_key_unit (V). `block`: of a KV head in DDR.
+  KeyMove prepare(Matrix matrix, sim::Pointer block, const KeyStep& step, sim::Pointer wire);
+  /// A block of KV head `head` among `blocks`, or else among those of all heads from `base` on, `count` a head.
+  sim::Pointer key_block(const AttentionBlocks& blocks, Matrix matrix, sim::Pointer base, std::int64_t count,
+                         std::int64_t head, std::int64_t block) const;
   int broadcast(Matrix matrix, std::int64_t item, const KeyStep& step, sim::Pointer wire);
   /// FP16 to FP32.
   void widen(sim::Pointer wire, sim::Pointer to, std::int64_t bytes);

@@ -75,7 +75,7 @@ class TransposeLoop {
   };
 
   Tile at(std::int64_t number) const {
-    const auto [rows, columns] = m_plan.shape;
+    const std::int64_t rows = m_plan.shape.rows, columns = m_plan.shape.columns;
     const std::int64_t across = ceil_div(columns, m_plan.tiles.columns);
     const std::int64_t row = number / across * m_plan.tiles.rows, column = number % across * m_plan.tiles.columns;
     return {row, column, std::min(m_plan.tiles.rows, rows - row), std::min(m_plan.tiles.columns, columns - column)};
@@ -93,8 +93,7 @@ class TransposeLoop {
     // The microkernel reads whole panels and blocks: of a tile at the edge more than a transfer brings.
     const bool edge = tile.rows < m_plan.tiles.rows || tile.columns < m_plan.tiles.columns;
     if (edge && !std::exchange(buffer.filled, true)) m_dsp.call(m_fill, {buffer.am, tile_bytes(), 0});
-    const auto [rows, columns] = m_plan.shape;
-    const std::int64_t width = tile.columns * bytes();
+    const std::int64_t columns = m_plan.shape.columns, width = tile.columns * bytes();
     buffer.channel = m_dsp.dma_p2p(m_operands.x + (tile.row * columns + tile.column) * bytes(),
                                    rows_of(tile.rows, width, columns * bytes()), buffer.am,
                                    rows_of(tile.rows, width, m_plan.tiles.columns * bytes()));
@@ -109,10 +108,10 @@ class TransposeLoop {
     }
   }
   void store(const Tile& tile, Buffer& buffer) {
-    const std::int64_t rows = m_plan.shape.rows, width = tile.rows * bytes();
+    const std::int64_t pitch = m_plan.shape.y_row(), width = tile.rows * bytes();
     buffer.channel = m_dsp.dma_p2p(buffer.am, rows_of(tile.columns, width, m_plan.tiles.rows * bytes()),
-                                   m_operands.y + (tile.column * rows + tile.row) * bytes(),
-                                   rows_of(tile.columns, width, rows * bytes()));
+                                   m_operands.y + (tile.column * pitch + tile.row) * bytes(),
+                                   rows_of(tile.columns, width, pitch * bytes()));
   }
 
   sim::Dsp& m_dsp;
@@ -147,6 +146,9 @@ TransposePlan plan_transpose(const TransposeShape& shape, DType dtype, const Tra
                              const sim::MachineConfig& machine) {
   if (shape.rows < 1 || shape.columns < 1) {
     throw KernelError(fmt::format("transpose: {} x {}; both must be at least 1", shape.rows, shape.columns));
+  }
+  if (shape.y_row() < shape.rows) {
+    throw KernelError(fmt::format("transpose: rows of Y are {} elements apart and have {}", shape.y_row(), shape.rows));
   }
   TransposePlan plan{shape, dtype, tiles, 0};
   const TransposeTiles chosen = choose(shape, dtype, machine.cluster.cores);

@@ -14,6 +14,9 @@ namespace mtsim::kernels {
 
 struct TransposeShape {
   std::int64_t rows = 0, columns = 0;  // of X
+  std::int64_t y_pitch = 0;            // elements from row to row of Y in DDR; 0: they lie one behind the other
+
+  std::int64_t y_row() const { return y_pitch == 0 ? rows : y_pitch; }
 };
 
 /// What a core transposes at a time, in elements; multiples of what 128 B hold (FP32: 32, FP16: 64).
@@ -47,7 +50,7 @@ TransposePlan plan_transpose(const TransposeShape& shape, DType dtype, const Tra
 
 struct TransposeOperands {  // row-major, in cluster DDR; they do not overlap
   sim::Pointer x;           // [rows, columns]
-  sim::Pointer y;           // [columns, rows]
+  sim::Pointer y;           // [columns, rows], written; rows y_pitch apart, what lies between them stays
 };
 
 /// The DSP program of the plan; launch it on any number of cores.
