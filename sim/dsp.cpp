@@ -47,5 +47,7 @@ void Dsp::scalar_work(std::int64_t cycles) {
 }
 
 std::int64_t Dsp::now() const { return m_core.now(); }
+const CoreReport& Dsp::counters() const { return m_core.report(); }
+const PathBytes& Dsp::moved() const { return m_core.zone().launch.bytes; }
 
 }  // namespace mtsim::sim

@@ -102,6 +102,9 @@ class Dsp {
 
   /// Cycles since the launch as this core sees them.
   std::int64_t now() const;
+  // What this core, and what all cores have moved, so far in this launch. Reading them takes no time.
+  const CoreReport& counters() const;
+  const PathBytes& moved() const;
 
  private:
   Core& m_core;

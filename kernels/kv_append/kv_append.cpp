@@ -14,9 +14,9 @@ namespace {
 
 /// The tokens of an append that go to one block.
 struct Piece {
-  std::int64_t first = 0;     // position in the block
+  std::int64_t first = 0;  // position in the block
   std::int64_t tokens = 0;
-  sim::Pointer k, v;          // [tokens, kv_heads * head_dim]
+  sim::Pointer k, v;  // [tokens, kv_heads * head_dim]
   sim::Pointer kt_block, v_block;
 };
 
@@ -32,7 +32,8 @@ std::vector<Piece> pieces(const KvAppendShape& shape, const KvAppend& append) {
     const std::int64_t first = at % shape.block, tokens = std::min(shape.block - first, end - at);
     const auto block = static_cast<std::size_t>(at / shape.block);
     const std::int64_t offset = (at - append.first) * shape.row() * bytes_of(shape.dtype);
-    result.push_back({first, tokens, append.k + offset, append.v + offset, append.blocks.kt[block], append.blocks.v[block]});
+    result.push_back(
+        {first, tokens, append.k + offset, append.v + offset, append.blocks.kt[block], append.blocks.v[block]});
     at += tokens;
   }
   return result;
@@ -50,12 +51,14 @@ void add_v(const KvAppendShape& shape, const Piece& piece, std::vector<RowsMove>
   const sim::Pointer start = piece.v_block + piece.first * head;
   if (piece.tokens < shape.kv_heads) {
     for (std::int64_t token = 0; token < piece.tokens; ++token)
-      moves.push_back({piece.v + token * row, {1, row, 0}, start + token * head,
-                       {shape.kv_heads, head, (shape.block - 1) * head}});
+      moves.push_back(
+          {piece.v + token * row, {1, row, 0}, start + token * head, {shape.kv_heads, head, (shape.block - 1) * head}});
     return;
   }
   for (std::int64_t h = 0; h < shape.kv_heads; ++h)
-    moves.push_back({piece.v + h * head, {piece.tokens, head, row - head}, start + h * shape.block * head,
+    moves.push_back({piece.v + h * head,
+                     {piece.tokens, head, row - head},
+                     start + h * shape.block * head,
                      {1, piece.tokens * head, 0}});
 }
 
@@ -69,9 +72,9 @@ sim::DspProgram kv_append(sim::Cluster& cluster, const KvAppendShape& shape, con
       if (piece.tokens == 1) {
         moves.push_back(column(shape, piece));
       } else {
-        const TransposePlan plan = plan_transpose({piece.tokens, shape.row(), shape.block}, shape.dtype, {}, cluster.machine());
-        transposes.push_back(
-            transpose(cluster, plan, {piece.k, piece.kt_block + piece.first * bytes_of(shape.dtype)}));
+        const TransposePlan plan =
+            plan_transpose({piece.tokens, shape.row(), shape.block}, shape.dtype, {}, cluster.machine());
+        transposes.push_back(transpose(cluster, plan, {piece.k, piece.kt_block + piece.first * bytes_of(shape.dtype)}));
       }
       add_v(shape, piece, moves);
     }

@@ -17,7 +17,8 @@ constexpr std::size_t k_in_flight = 4;  // transfers of a core: hides their star
 sim::DspProgram move_rows(std::vector<RowsMove> moves) {
   const auto all = std::make_shared<const std::vector<RowsMove>>(std::move(moves));
   return [all](sim::Dsp& dsp) {
-    const std::size_t core = static_cast<std::size_t>(dsp.thread_id()), cores = static_cast<std::size_t>(dsp.group_size());
+    const std::size_t core = static_cast<std::size_t>(dsp.thread_id()),
+                      cores = static_cast<std::size_t>(dsp.group_size());
     const std::size_t first = all->size() * core / cores, end = all->size() * (core + 1) / cores;
     const std::size_t most = std::min<std::size_t>(k_in_flight, static_cast<std::size_t>(dsp.machine().dma.channels));
     std::deque<int> moving;

@@ -37,4 +37,14 @@ struct RmsNormOperands {
 /// The DSP program; launch it on any number of cores of `cluster`.
 sim::DspProgram rmsnorm(sim::Cluster& cluster, const RmsNormPlan& plan, const RmsNormOperands& operands);
 
+/// Z = X + A and Y = RMSNorm(Z) in one pass over the rows: the end of a block of layers, as add() and rmsnorm() one behind
+/// the other have it, bit for bit. Plan it with plan_add_rmsnorm.
+struct AddRmsNormOperands {
+  sim::Pointer x, a;   // [rows, columns] in cluster DDR or GSM
+  sim::Pointer gamma;  // [columns]
+  sim::Pointer z, y;   // [rows, columns], written; z may be x
+};
+RmsNormPlan plan_add_rmsnorm(const RmsNormShape& shape, std::int64_t tile_rows, const sim::MachineConfig& machine);
+sim::DspProgram add_rmsnorm(sim::Cluster& cluster, const RmsNormPlan& plan, const AddRmsNormOperands& operands);
+
 }  // namespace mtsim::kernels

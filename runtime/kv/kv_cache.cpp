@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/kv/kv_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "runtime/error.h"
+
+namespace mtsim::runtime {
+
+KvOptions parse_kv_options(const std::string& text) {
+  if (text == "reserve") return {};
+  if (text == "paged") return {KvMode::paged, 0};
+  if (text.starts_with("paged(") && text.ends_with(")")) {
+    std::int64_t block = 0;
+    const char *begin = text.data() + 6, *end = text.data() + text.size() - 1;
+    const auto [stop, error] = std::from_chars(begin, end, block);
+    if (error == std::errc() && stop == end && block > 0 && block % 4 == 0 && block <= 1 << 20)
+      return {KvMode::paged, block};
+  }
+  throw RuntimeError(fmt::format("KV cache '{}': reserve, paged or paged(BLOCK), BLOCK positions being a multiple of 4",
+                                 text));
+}
+
+std::int64_t kv_bytes_per_position(const models::LlamaConfig& config, std::int64_t bytes_per_element) {
+  return config.kv_bytes_per_token(bytes_per_element);
+}
+
+KvCache::KvCache(const models::LlamaConfig& config, const KvOptions& options, std::int64_t bytes_per_element,
+                 std::int64_t budget, std::int64_t longest)
+    : m_mode(options.mode), m_longest(longest) {
+  const std::int64_t unit = 4;  // keys that attention loads together
+  m_block = options.block > 0                   ? options.block
+            : options.mode == KvMode::reserve ? (longest + unit - 1) / unit * unit
+                                              : k_kv_block;
+  m_block_bytes = m_block * kv_bytes_per_position(config, bytes_per_element);
+  m_blocks = std::max<std::int64_t>(budget, 0) / m_block_bytes;
+  const std::int64_t needed = (longest + m_block - 1) / m_block;
+  if (m_blocks < needed) {
+    throw RuntimeError(fmt::format("KV cache: a context of {} positions needs {} bytes of DDR ({} a position), {} are left "
+                                   "beside the weights; use a shorter context, fewer layers or a smaller type",
+                                   longest, needed * m_block_bytes, m_block_bytes / m_block,
+                                   std::max<std::int64_t>(budget, 0)));
+  }
+  // No run has more sequences than this at a time; without a limit a small model would have millions of blocks.
+  m_blocks = std::min(m_blocks, needed * 4096);
+  for (std::int64_t i = m_blocks; i-- > 0;) m_free.push_back(i);
+}
+
+bool KvCache::take(std::vector<std::int64_t>& table, std::int64_t positions) {
+  const std::int64_t missing = (positions + m_block - 1) / m_block - std::ssize(table);
+  if (missing > free_blocks()) return false;
+  for (std::int64_t i = 0; i < missing; ++i) {
+    table.push_back(m_free.back());
+    m_free.pop_back();
+  }
+  return true;
+}
+
+bool KvCache::begin(std::int64_t sequence, std::int64_t most) {
+  if (most > m_longest)
+    throw RuntimeError(fmt::format("KV cache: a sequence of {} positions, made for at most {}", most, m_longest));
+  const auto [it, is_new] = m_tables.try_emplace(sequence);
+  if (!is_new) throw RuntimeError(fmt::format("KV cache: sequence {} has begun already", sequence));
+  if (m_mode == KvMode::paged || take(it->second, most)) return true;
+  m_tables.erase(it);
+  return false;
+}
+
+bool KvCache::grow(std::int64_t sequence, std::int64_t positions) { return take(m_tables.at(sequence), positions); }
+
+void KvCache::end(std::int64_t sequence) {
+  const auto it = m_tables.find(sequence);
+  if (it == m_tables.end()) return;
+  m_free.insert(m_free.end(), it->second.rbegin(), it->second.rend());
+  m_tables.erase(it);
+}
+
+std::span<const std::int64_t> KvCache::table(std::int64_t sequence) const { return m_tables.at(sequence); }
+
+}  // namespace mtsim::runtime

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the units of a graph to DSP programs: operators of the library, with operands in DDR or, inside a unit, in GSM.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "models/graph.h"
+#include "runtime/graph/fusion.h"
+#include "runtime/lower/operator_plans.h"
+#include "runtime/plan.h"
+#include "runtime/weights/device_model.h"
+#include "sim/cluster.h"
+
+namespace mtsim::runtime {
+
+/// What the host brings to an iteration.
+struct BatchInput {
+  std::vector<std::int32_t> ids;          // of each token, sequence after sequence; those with one token come first
+  std::vector<std::int64_t> logits_rows;  // tokens whose logits are wanted
+  /// Blocks of a sequence's cache in a layer.
+  std::function<kernels::AttentionBlocks(std::size_t sequence, int layer)> blocks;
+};
+
+/// One operator as it is launched.
+struct OperatorStep {
+  std::string name;    // "layers.3.attention"
+  std::string kernel;  // "gemm small_m + rope"
+  int layer = -1;
+  int unit = 0;
+  double macs = 0;
+  std::vector<sim::DspProgram> programs;  // one behind the other
+};
+
+struct LoweredIteration {
+  std::vector<OperatorStep> steps;
+  sim::Pointer logits;  // [logits_rows, vocab], in DDR
+  std::int64_t activation_bytes = 0;  // of the arena in DDR
+  std::int64_t gsm_bytes = 0;         // most that a unit keeps in GSM
+};
+
+/// Takes memory of the cluster's DDR behind what is allocated; the caller frees it when the iteration has run
+/// (Cluster::release). Throws kernels::KernelError for what the library cannot do, RuntimeError for a graph it has no
+/// operators for, sim::SimError when the DDR is full.
+LoweredIteration lower(sim::Cluster& cluster, const models::Graph& graph, const Fusion& fusion,
+                       const DeviceModel& model, const OperatorPlans& plans, const ExecutionPlan& plan,
+                       const BatchShape& batch, const BatchInput& input);
+
+}  // namespace mtsim::runtime

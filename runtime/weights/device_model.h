@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model as it lies in a cluster's DDR: matrices [in, out] in the type of the run, so that microkernels load rows of
+// outputs, but for embedding and head, which stay [vocab, hidden]; norms in FP32. Heads are padded with zeros to the
+// multiple of 16 elements that attention takes: a head of 8 has the results of 8.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kernels/dtype.h"
+#include "kernels/rope/rope_tile.h"
+#include "models/checkpoint.h"
+#include "models/config.h"
+#include "sim/cluster.h"
+
+namespace mtsim::runtime {
+
+/// Where the elements of a head go: one index each, into a head of head_dim_padded elements.
+struct HeadLayout {
+  std::int64_t dim = 0, padded = 0;
+  models::RopePairs pairs = models::RopePairs::half;
+
+  static HeadLayout of(const models::LlamaConfig& config);
+  /// Elements i and i + dim / 2 still rotate together when they do in the model.
+  std::int64_t rotated(std::int64_t element) const;
+  std::vector<float> inv_freq(double theta) const;  // of a padded head, 0 in the pads
+};
+
+class DeviceModel {
+ public:
+  /// The first `layers` layers. Without a checkpoint memory is taken and nothing written: for timing. Throws RuntimeError
+  /// when the DDR does not hold them, models::ModelError for a weight that is no number.
+  DeviceModel(sim::Cluster& cluster, const models::LlamaConfig& config, kernels::DType dtype, std::int64_t layers,
+              const models::Checkpoint* checkpoint);
+
+  /// As the cluster computes it: head_dim is the padded one.
+  const models::LlamaConfig& config() const { return m_config; }
+  kernels::DType dtype() const { return m_dtype; }
+  std::int64_t layers() const { return m_layers; }
+  float attention_scale() const { return m_attention_scale; }
+  std::int64_t bytes() const { return m_bytes; }  // of DDR
+
+  /// By the name of the graph's weight tensor, "layers.0.q.weight".
+  sim::Pointer weight(const std::string& name) const;
+  const std::vector<float>& inv_freq() const { return m_inv_freq; }
+  /// What RopeLayout::frequencies or gemm_frequencies make of inv_freq(), in DDR.
+  sim::Pointer frequencies(const std::vector<float>& values) const;
+
+  /// DDR that weights of a model take, without padding of heads.
+  static double weight_bytes(const models::LlamaConfig& config, kernels::DType dtype, std::int64_t layers);
+
+ private:
+  sim::Pointer place(sim::Cluster& cluster, const std::string& name, std::int64_t bytes);
+  void add_frequencies(sim::Cluster& cluster, std::int64_t heads);
+
+  models::LlamaConfig m_config;
+  HeadLayout m_heads;
+  kernels::DType m_dtype;
+  std::int64_t m_layers;
+  float m_attention_scale;
+  std::int64_t m_bytes = 0;
+  std::vector<float> m_inv_freq;
+  std::map<std::string, sim::Pointer> m_weights;
+  std::map<std::vector<float>, sim::Pointer> m_frequencies;
+};
+
+}  // namespace mtsim::runtime
