@@ -40,6 +40,7 @@ const char* to_string(ElementType type) {
     case ElementType::f16: return "F16";
     case ElementType::bf16: return "BF16";
     case ElementType::q8_0: return "Q8_0";
+    case ElementType::other: break;
   }
   return "?";
 }
@@ -50,6 +51,7 @@ std::int64_t row_bytes(ElementType type, std::int64_t elements) {
     case ElementType::f16:
     case ElementType::bf16: return 2 * elements;
     case ElementType::q8_0: return elements / k_q8_0_elements * k_q8_0_bytes;
+    case ElementType::other: break;
   }
   return 0;
 }
