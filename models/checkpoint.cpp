@@ -14,6 +14,7 @@
 #include "models/llama2c.h"
 #include "models/safetensors.h"
 #include "models/tensor_names.h"
+#include "models/utf8.h"
 
 namespace mtsim::models {
 

@@ -7,6 +7,7 @@
 
 #include "models/error.h"
 #include "models/gguf.h"
+#include "models/utf8.h"
 
 namespace mtsim::models {
 

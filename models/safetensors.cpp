@@ -9,6 +9,7 @@
 
 #include "models/error.h"
 #include "models/json.h"
+#include "models/utf8.h"
 
 namespace mtsim::models {
 

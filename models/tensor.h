@@ -40,10 +40,4 @@ std::string shape_text(const std::vector<std::int64_t>& shape);
 /// Throws ModelError when a tensor reaches past the file's end, two share bytes or two have one name.
 void check_places(const std::vector<StoredTensor>& tensors, std::uint64_t file_bytes, const std::string& file);
 
-/// Whether these bytes are UTF-8 without a zero byte.
-bool is_utf8(std::string_view text);
-
-/// A name for a message: bytes that are no printable UTF-8 as \xNN, at most 100 bytes of it.
-std::string printable(std::string_view name);
-
 }  // namespace mtsim::models

@@ -8,6 +8,7 @@
 #include "models/checkpoint.h"
 #include "models/convert.h"
 #include "models/error.h"
+#include "models/utf8.h"
 
 namespace mtsim::models {
 
