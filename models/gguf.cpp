@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "models/error.h"
+#include "models/utf8.h"
 
 namespace mtsim::models {
 

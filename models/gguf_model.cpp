@@ -7,6 +7,7 @@
 
 #include "models/error.h"
 #include "models/gguf.h"
+#include "models/utf8.h"
 
 namespace mtsim::models {
 
@@ -132,7 +133,7 @@ std::vector<StoredTensor> stored_tensors(const GgufFile& file, std::uint64_t fil
       refuse(fmt::format("has type {}; F32, F16, BF16 and Q8_0 are read, convert the file to one of them",
                          is_known ? std::string(k_type_names[given.type]) : fmt::format("number {}", given.type)));
     }
-    StoredTensor tensor{given.name, *type, given.shape, given.offset, 0};
+    StoredTensor tensor{given.name, to_string(*type), *type, given.shape, given.offset, 0};
     if (*type == ElementType::q8_0 && given.shape.back() % k_q8_0_elements != 0)
       refuse(fmt::format("has shape {}; rows of Q8_0 are multiples of {}", shape_text(given.shape), k_q8_0_elements));
     std::uint64_t bytes = static_cast<std::uint64_t>(row_bytes(*type, given.shape.back()));

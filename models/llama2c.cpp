@@ -63,7 +63,7 @@ std::vector<StoredTensor> llama2c_tensors(const LlamaConfig& config, std::uint64
   const auto add = [&](const std::string& name, std::vector<std::int64_t> shape) {
     std::uint64_t bytes = sizeof(float);
     for (const auto size : shape) bytes *= static_cast<std::uint64_t>(size);
-    tensors.push_back({name, ElementType::f32, std::move(shape), offset, bytes});
+    tensors.push_back({name, "F32", ElementType::f32, std::move(shape), offset, bytes});
     offset += bytes;
   };
   // All layers of one role lie behind each other.

@@ -9,30 +9,9 @@
 #include <set>
 
 #include "models/error.h"
+#include "models/utf8.h"
 
 namespace mtsim::models {
-
-namespace {
-
-constexpr std::size_t k_max_printed = 100;
-
-/// Bytes of the character that begins `text`, or 0 when none does (RFC 3629: shortest form, no surrogates).
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xBF) {
-    return byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF)
-    return follows(1, first == 0xE0 ? 0xA0 : 0x80, first == 0xED ? 0x9F : 0xBF) && follows(2) ? 3 : 0;
-  if (first >= 0xF0 && first <= 0xF4)
-    return follows(1, first == 0xF0 ? 0x90 : 0x80, first == 0xF4 ? 0x8F : 0xBF) && follows(2) && follows(3) ? 4 : 0;
-  return 0;
-}
-
-}  // namespace
 
 const char* to_string(ElementType type) {
   switch (type) {
@@ -40,6 +19,7 @@ const char* to_string(ElementType type) {
     case ElementType::f16: return "F16";
     case ElementType::bf16: return "BF16";
     case ElementType::q8_0: return "Q8_0";
+    case ElementType::other: break;
   }
   return "?";
 }
@@ -50,6 +30,7 @@ std::int64_t row_bytes(ElementType type, std::int64_t elements) {
     case ElementType::f16:
     case ElementType::bf16: return 2 * elements;
     case ElementType::q8_0: return elements / k_q8_0_elements * k_q8_0_bytes;
+    case ElementType::other: break;
   }
   return 0;
 }
@@ -80,32 +61,6 @@ void check_places(const std::vector<StoredTensor>& tensors, std::uint64_t file_b
           "{}: tensor '{}' begins at byte {}, inside tensor '{}', which ends at {}; the file is damaged", file,
           printable(tensor.name), tensor.offset, printable(before.name), before.offset + before.bytes));
   }
-}
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const auto length = utf8_length(text);
-    if (length == 0 || text.front() == '\0') return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
-std::string printable(std::string_view name) {
-  std::string text;
-  while (!name.empty()) {
-    if (text.size() >= k_max_printed) return text + "...";
-    const auto length = utf8_length(name);
-    const auto first = static_cast<unsigned char>(name.front());
-    if (length == 0 || first < 0x20 || first == 0x7F) {
-      text += fmt::format("\\x{:02X}", first);
-      name.remove_prefix(1);
-    } else {
-      text += name.substr(0, length);
-      name.remove_prefix(length);
-    }
-  }
-  return text;
 }
 
 }  // namespace mtsim::models
