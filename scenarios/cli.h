@@ -38,6 +38,7 @@ Command add_import(CLI::App& app, CommonOptions& common);
 Command add_check(CLI::App& app, CommonOptions& common);
 Command add_fmt(CLI::App& app, CommonOptions& common);
 Command add_schedule(CLI::App& app, CommonOptions& common);
+Command add_generate(CLI::App& app, CommonOptions& common);
 Command add_op(CLI::App& app, CommonOptions& common);
 Command add_run(CLI::App& app, CommonOptions& common);
 Command add_fit(CLI::App& app, CommonOptions& common);

@@ -67,7 +67,7 @@ void HazardMonitor::host_freed(Pointer pointer) {
   const auto first = static_cast<std::int64_t>(pointer.offset);
   while (!memory.allocations.empty() && memory.allocations.back().first >= first) {
     const auto [begin, end, cause] = memory.allocations.back();
-    memory.never_written.remove({begin, end});
+    memory.never_written.remove(ByteRange{begin, end});
     memory.allocations.pop_back();
   }
 }

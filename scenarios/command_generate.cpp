@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "models/checkpoint.h"
+#include "models/error.h"
+#include "models/tokenizer.h"
+#include "runtime/backend/cluster_backend.h"
+#include "runtime/backend/reference_backend.h"
+#include "runtime/error.h"
+#include "scenarios/cli.h"
+#include "scenarios/error.h"
+#include "scenarios/files.h"
+#include "scenarios/generate/generate_report.h"
+#include "scenarios/progress.h"
+#include "scenarios/watch.h"
+#include "sim/config/output_file.h"
+
+namespace mtsim::scenarios {
+
+namespace {
+
+constexpr std::string_view k_model_help =
+    "A Hugging Face folder (config.json, *.safetensors, tokenizer.model), a .gguf, a llama2.c .bin, or for timing a "
+    "config.json or the name of a shipped configuration";
+
+struct Options {
+  std::string model;
+  std::string prompt, prompt_ids;
+  std::int64_t prompt_tokens = 0;
+  std::int64_t tokens = 64;
+  models::SamplerOptions sampler;
+  std::string backend = "simulated", dtype = "f16", plan = "a2", kv = "reserve";
+  std::int64_t layers = -1;
+  std::string logits;
+  bool stats = false, no_memo = false;
+  WatchOptions watch;
+};
+
+enum class BackendKind : std::uint8_t { reference, simulated, timing };
+
+BackendKind parse_backend(const std::string& word) {
+  if (word == "reference") return BackendKind::reference;
+  if (word == "simulated") return BackendKind::simulated;
+  if (word == "timing") return BackendKind::timing;
+  throw UsageError(fmt::format("--backend '{}': reference, simulated or timing", word));
+}
+
+/// Whole numbers between blanks, commas and newlines.
+std::vector<std::int64_t> read_ids(const std::string& path) {
+  const std::string text = read_text(path);
+  std::vector<std::int64_t> ids;
+  int line = 1;
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] == '\n') ++line;
+    if (std::string_view(" \t\r\n,").find(text[at]) != std::string_view::npos) {
+      ++at;
+      continue;
+    }
+    std::int64_t id = 0;
+    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), id);
+    const auto stop = static_cast<std::size_t>(end - text.data());
+    if (error != std::errc() || id < 0 ||
+        (stop < text.size() && std::string_view(" \t\r\n,").find(text[stop]) == std::string_view::npos))
+      throw UsageError(fmt::format("{}:{}: '{}' is no token id; whole numbers from 0 on, between blanks or commas", path,
+                                   line, text.substr(at, std::min<std::size_t>(20, text.find_first_of(" \t\r\n,", at) - at))));
+    ids.push_back(id);
+    at = stop;
+  }
+  return ids;
+}
+
+/// Raw FP32, step after step.
+class LogitsFile {
+ public:
+  explicit LogitsFile(const std::string& path) {
+    if (!path.empty()) m_file.emplace(path, "--logits");
+  }
+  void write(std::span<const float> logits) {
+    if (m_file) m_file->write({reinterpret_cast<const char*>(logits.data()), logits.size_bytes()});
+  }
+  void finish() {
+    if (m_file) m_file->commit();
+  }
+
+ private:
+  std::optional<sim::OutputFile> m_file;
+};
+
+/// A model's files, as far as they are needed.
+struct Model {
+  models::LlamaConfig config;
+  std::optional<models::Checkpoint> checkpoint;
+  std::optional<models::Tokenizer> tokenizer;
+};
+
+Model open_model(const Options& options, BackendKind backend) {
+  Model model;
+  if (backend == BackendKind::timing) {
+    model.config = models::load_config(options.model);
+  } else {
+    model.checkpoint.emplace(models::Checkpoint::open(options.model));
+    model.config = model.checkpoint->config();
+  }
+  const bool has_text = options.prompt_ids.empty() && options.prompt_tokens == 0;
+  if (has_text) {
+    model.tokenizer.emplace(models::Tokenizer::load(options.model));
+  } else if (backend != BackendKind::timing) {
+    try {  // only to show what the ids say
+      model.tokenizer.emplace(models::Tokenizer::load(options.model));
+    } catch (const models::ModelError&) {
+    }
+  }
+  return model;
+}
+
+std::vector<std::int64_t> prompt_of(const Options& options, const Model& model, BackendKind backend) {
+  const int given = static_cast<int>(!options.prompt.empty()) + static_cast<int>(!options.prompt_ids.empty()) +
+                    static_cast<int>(options.prompt_tokens > 0);
+  if (given != 1) throw UsageError("give one of --prompt, --prompt-ids and, for timing, --prompt-tokens");
+  if (options.prompt_tokens > 0) {
+    if (backend != BackendKind::timing) throw UsageError("--prompt-tokens has no tokens to compute with; it is for --backend timing");
+    return std::vector<std::int64_t>(static_cast<std::size_t>(options.prompt_tokens));
+  }
+  if (!options.prompt_ids.empty()) return read_ids(options.prompt_ids);
+  return model.tokenizer->encode(options.prompt);
+}
+
+/// Text to the terminal as it comes.
+class Printer {
+ public:
+  Printer(const std::optional<models::Tokenizer>& tokenizer, bool quiet) : m_quiet(quiet) {
+    if (tokenizer) m_stream.emplace(*tokenizer);
+  }
+  void push(std::int64_t id) {
+    if (m_stream) put(m_stream->push(id));
+  }
+  void finish() {
+    if (!m_stream) return;
+    put(m_stream->finish());
+    if (!m_quiet) put("\n");
+  }
+  /// All that was said.
+  const std::string& text() const { return m_text; }
+
+ private:
+  void put(const std::string& piece) {
+    if (!m_quiet) {
+      std::fwrite(piece.data(), 1, piece.size(), stdout);
+      std::fflush(stdout);
+    }
+    m_text += piece;
+  }
+
+  bool m_quiet;
+  std::optional<models::TextStream> m_stream;
+  std::string m_text;
+};
+
+int run(const Options& options, const CommonOptions& common) {
+  const BackendKind kind = parse_backend(options.backend);
+  const auto dtype = kernels::parse_dtype(options.dtype);
+  if (!dtype) throw UsageError(fmt::format("--dtype '{}': f32 or f16", options.dtype));
+  const bool has_cluster = kind != BackendKind::reference;
+  if (!has_cluster && options.layers >= 0) throw UsageError("--layers is for the simulated and the timing backend");
+  if (kind == BackendKind::timing && !options.logits.empty()) throw UsageError("--logits: timing has no values; use --backend simulated");
+  Model model = open_model(options, kind);
+  const std::vector<std::int64_t> prompt = prompt_of(options, model, kind);
+  LogitsFile logits(options.logits);
+
+  std::optional<sim::Machine> machine;
+  std::optional<Watch> watch;
+  std::optional<sim::Cluster> cluster;
+  std::unique_ptr<runtime::Backend> backend;
+  GenerateRequest request{options.model, options.backend, options.plan, options.kv, *dtype};
+  request.prompt_tokens = std::ssize(prompt);
+  request.layers = model.config.layers;
+  if (has_cluster) {
+    machine.emplace(load_machine(common));
+    watch.emplace(options.watch, machine->config());
+    sim::ClusterOptions cluster_options;
+    cluster_options.depth = kind == BackendKind::timing ? sim::Depth::timing : sim::Depth::functional;
+    cluster_options.memo = !options.no_memo;
+    cluster_options.hazards = watch->hazards();
+    cluster_options.observer = watch->observer();
+    cluster.emplace(machine->config(), cluster_options);
+    runtime::ClusterBackendOptions backend_options;
+    backend_options.dtype = *dtype;
+    backend_options.plan = runtime::ExecutionPlan::named(options.plan);
+    backend_options.kv = runtime::parse_kv_options(options.kv);
+    backend_options.layers = options.layers;
+    backend_options.longest = runtime::longest_context(model.config, std::ssize(prompt), options.tokens);
+    Progress progress("weights of " + model.config.name);
+    auto made = std::make_unique<runtime::ClusterBackend>(
+        *cluster, model.config, kind == BackendKind::timing ? nullptr : &*model.checkpoint, backend_options);
+    request.layers = made->model().layers();
+    request.weight_bytes = static_cast<double>(made->model().bytes());
+    request.cache_bytes = made->cache().blocks() * made->cache().block_bytes();
+    backend = std::move(made);
+    request.clock_hz = backend->clock_hz();
+  } else {
+    backend = std::make_unique<runtime::ReferenceBackend>(*model.checkpoint);
+  }
+
+  Printer printer(model.tokenizer, common.json == "-");
+  if (backend->has_values()) {
+    for (const std::int64_t id : prompt) printer.push(id);
+  }
+  runtime::Generation generation;
+  {
+    std::optional<Progress> progress;  // the text shows life otherwise
+    if (!backend->has_values()) progress.emplace(model.config.name, options.tokens);
+    generation = runtime::generate(*backend, prompt, {options.tokens, options.sampler},
+                                   [&](std::span<const float> values, std::span<const std::int64_t> token) {
+                                     logits.write(values);
+                                     for (const std::int64_t id : token) printer.push(id);
+                                     if (progress) progress->step();
+                                   });
+  }
+  printer.finish();
+  logits.finish();
+  std::string text;
+  for (const auto& step : generation.steps) {
+    for (const std::string& finding : step.result.findings) text += "finding: " + finding + "\n";
+  }
+  const bool clean = text.empty();
+  if (options.stats || !backend->has_values()) text += generate_stats_text(request, generation);
+  emit(common, generate_json(request, generation, printer.text(), options.stats, machine ? &*machine : nullptr), text);
+  if (watch) watch->finish();
+  return clean ? k_exit_done : k_exit_failed;
+}
+
+}  // namespace
+
+Command add_generate(CLI::App& app, CommonOptions& common) {
+  auto options = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("generate", "Text from a Llama-family model, every operator as microcode");
+  sub->add_option("--model", options->model, std::string(k_model_help))->required();
+  sub->add_option("--prompt", options->prompt, "Text to go on with");
+  sub->add_option("--prompt-ids", options->prompt_ids, "A file of token ids instead");
+  sub->add_option("--prompt-tokens", options->prompt_tokens, "Timing: a prompt of so many tokens instead")
+      ->check(whole_number(1));
+  sub->add_option("--tokens", options->tokens, "To generate, at most (default 64)")->check(whole_number(1));
+  sub->add_option("--temperature", options->sampler.temperature, "0, the default: the likeliest token, always");
+  sub->add_option("--top-p", options->sampler.top_p, "Sample from the likeliest tokens of this probability (default 1)");
+  sub->add_option("--seed", options->sampler.seed, "Of the sampler (default 1)")->check(whole_number(0));
+  sub->add_option("--backend", options->backend,
+                  "simulated (default), timing (no values; needs no weights) or reference (plain C++, no time)");
+  sub->add_option("--dtype", options->dtype,
+                  "f16 (default) or f32: of weights, activations with the residual stream, and cache");
+  sub->add_option("--plan", options->plan, "a0, a1 or a2 (default) of Table VII: naive operators, the library, fused");
+  sub->add_option("--kv", options->kv, "reserve (default), paged or paged(BLOCK)");
+  sub->add_option("--layers", options->layers, "The first so many only")->check(whole_number(1));
+  sub->add_option("--logits", options->logits, "Raw FP32 logits of each step to this file");
+  sub->add_flag("--stats", options->stats, "Where the simulated time goes, by operator");
+  sub->add_flag("--no-memo", options->no_memo, "Timing: profile every microkernel call anew and keep nothing on disk");
+  add_hazard_options(*sub, options->watch);
+  add_trace_options(*sub, options->watch);
+  add_json_option(*sub, common);
+  add_machine_options(*sub, common);
+  sub->footer(
+      "\nExit status 1 after a fault or a DMA finding."
+      "\n  mtsim generate --model stories260K.gguf --prompt 'Once upon a time' --dtype f32 --stats"
+      "\n  mtsim generate --model Llama-2-7B --backend timing --prompt-tokens 512 --tokens 2");
+  return {sub, [options, &common] { return run(*options, common); }};
+}
+
+}  // namespace mtsim::scenarios

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <set>
+
+#include "models/config.h"
+#include "models/graph.h"
+#include "runtime/graph/fusion.h"
+#include "runtime/kv/kv_cache.h"
+#include "runtime/lower/operator_plans.h"
+#include "scenarios/cli.h"
+#include "scenarios/error.h"
+#include "scenarios/table.h"
+
+namespace mtsim::scenarios {
+
+namespace {
+
+struct Options {
+  std::string model;
+  bool show_graph = false;
+  std::int64_t tokens = 512, context = 0, batch = 1, layer = 0;
+  std::string dtype = "f16", plan = "a2";
+};
+
+/// A unit and what stands around it, named.
+class UnitView {
+ public:
+  UnitView(const models::Graph& graph, const runtime::FusionTarget& target, std::int64_t bytes)
+      : m_graph(graph), m_target(target), m_bytes(bytes) {}
+
+  Json json(const runtime::FusionUnit& unit) const {
+    Json json = {{"operators", Json::array()}, {"on_chip", Json::array()}, {"gsm_bytes", unit.gsm_bytes}, {"stops", Json::array()}};
+    for (const int i : unit.nodes) {
+      const models::Node& node = m_graph.nodes[static_cast<std::size_t>(i)];
+      const double density = m_graph.density(node);
+      const runtime::OnChip works = m_target.working_set(node);
+      json["operators"].push_back({{"name", node.name},
+                                   {"kind", to_string(node.kind)},
+                                   {"density", std::isfinite(density) ? Json(density) : Json(nullptr)},
+                                   {"high", density >= runtime::k_high_density},
+                                   {"macs", node.macs},
+                                   {"macs_per_byte", m_graph.intensity(node, m_bytes)},
+                                   {"sm_bytes", works.sm},
+                                   {"am_bytes", works.am},
+                                   {"gsm_bytes", works.gsm}});
+    }
+    for (const int t : unit.on_chip) {
+      json["on_chip"].push_back({{"tensor", name(t)}, {"bytes", bytes(t)}, {"where", in_gsm(unit, t) ? "gsm" : "blocks"}});
+    }
+    for (const runtime::FusionStop& stop : unit.stops)
+      json["stops"].push_back({{"from", node_name(stop.from)}, {"to", node_name(stop.to)}, {"why", stop.why}});
+    return json;
+  }
+
+  std::string text(const runtime::FusionUnit& unit, int number) const {
+    std::string pattern;
+    Table table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right},
+                {"operator", "density", "MACs/element", "MAC/B", "SM", "AM", "GSM"});
+    for (const int i : unit.nodes) {
+      const models::Node& node = m_graph.nodes[static_cast<std::size_t>(i)];
+      const double density = m_graph.density(node);
+      const bool high = density >= runtime::k_high_density;
+      const std::string word = high ? "high" : "low";
+      if (pattern.empty() || !pattern.ends_with(word)) pattern += (pattern.empty() ? "" : "-") + word;
+      const runtime::OnChip works = m_target.working_set(node);
+      const auto size = [](std::int64_t bytes) { return bytes > 0 ? bytes_text(bytes) : ""; };
+      table.add({node.name, word, fmt::format("{:.1f}", density), fmt::format("{:.2f}", m_graph.intensity(node, m_bytes)),
+                 size(works.sm), size(works.am), size(works.gsm)});
+    }
+    std::string text = fmt::format("unit {}: [{}], GSM {} of {}\n{}", number, pattern, bytes_text(unit.gsm_bytes),
+                                   bytes_text(m_target.capacity.gsm), table.text(2));
+    for (const int t : unit.on_chip) {
+      text += fmt::format("  stays on chip: {}, {}{}\n", name(t), bytes_text(bytes(t)),
+                          in_gsm(unit, t) ? " in GSM" : ", block by block");
+    }
+    for (const runtime::FusionStop& stop : unit.stops)
+      text += fmt::format("  stops between {} and {}: {}\n", node_name(stop.from), node_name(stop.to), stop.why);
+    return text;
+  }
+
+ private:
+  const std::string& name(int tensor) const { return m_graph.tensors[static_cast<std::size_t>(tensor)].name; }
+  const std::string& node_name(int node) const { return m_graph.nodes[static_cast<std::size_t>(node)].name; }
+  std::int64_t bytes(int tensor) const {
+    return static_cast<std::int64_t>(m_graph.tensors[static_cast<std::size_t>(tensor)].elements()) * m_bytes;
+  }
+  static bool in_gsm(const runtime::FusionUnit& unit, int tensor) {
+    return std::find(unit.in_gsm.begin(), unit.in_gsm.end(), tensor) != unit.in_gsm.end();
+  }
+
+  const models::Graph& m_graph;
+  const runtime::FusionTarget& m_target;
+  const std::int64_t m_bytes;
+};
+
+int run(const Options& options, const CommonOptions& common) {
+  if (!options.show_graph) throw UsageError("plan: --show-graph says what to plan");
+  const auto dtype = kernels::parse_dtype(options.dtype);
+  if (!dtype) throw UsageError(fmt::format("--dtype '{}': f32 or f16", options.dtype));
+  const models::LlamaConfig config = models::load_config(options.model);
+  if (options.layer >= config.layers)
+    throw UsageError(fmt::format("--layer {}: {} has layers 0 to {}", options.layer, config.name, config.layers - 1));
+  const sim::Machine machine = load_machine(common);
+  const runtime::ExecutionPlan plan = runtime::ExecutionPlan::named(options.plan);
+  const models::IterationShape shape{
+      std::vector<models::SequenceStep>(static_cast<std::size_t>(options.batch), {options.tokens, options.context}),
+      false, options.layer + 1};
+  const models::Graph graph = models::llama_graph(config, shape);
+  const std::int64_t longest = (options.tokens + options.context + 3) / 4 * 4;
+  const runtime::BatchShape batch = runtime::BatchShape::of(shape.sequences, longest);
+  const runtime::OperatorPlans plans(graph, config, *dtype, 1 / std::sqrt(static_cast<float>(config.head_dim)), batch,
+                                     plan, machine.config());
+  const runtime::FusionTarget target = plans.fusion_target();
+  const runtime::Fusion fusion = plan.fusion ? runtime::fuse(graph, target) : runtime::no_fusion(graph);
+
+  const UnitView view(graph, target, bytes_of(*dtype));
+  Json json = {{"command", "plan"},      {"model", config.name},       {"dtype", to_string(*dtype)},
+               {"plan", plan.name},      {"tokens", options.tokens},   {"context", options.context},
+               {"batch", options.batch}, {"layer", options.layer},     {"units", Json::array()}};
+  std::string text = fmt::format("{}, layer {} of {}: {} sequence{} of {} new token{} behind {}, {}, plan {}\n",
+                                 config.name, options.layer, config.layers, options.batch,
+                                 options.batch == 1 ? "" : "s", options.tokens, options.tokens == 1 ? "" : "s",
+                                 options.context, to_string(*dtype), plan.name);
+  int number = 0;
+  for (const runtime::FusionUnit& unit : fusion.units) {
+    if (graph.nodes[static_cast<std::size_t>(unit.nodes.front())].layer != options.layer) continue;
+    json["units"].push_back(view.json(unit));
+    text += view.text(unit, ++number);
+  }
+  json["machine"] = machine_json(machine);
+  emit(common, json, text);
+  return k_exit_done;
+}
+
+}  // namespace
+
+Command add_plan(CLI::App& app, CommonOptions& common) {
+  auto options = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("plan", "How a model's graph is cut into units for a cluster, and why so");
+  sub->add_option("--model", options->model, "A model's folder or file, or the name of a shipped configuration")->required();
+  sub->add_flag("--show-graph", options->show_graph,
+                "The units of one layer: operators, arithmetic density, bytes on chip, why each ends where it does");
+  sub->add_option("--tokens", options->tokens, "New tokens of each sequence (default 512: a prefill)")->check(whole_number(1));
+  sub->add_option("--context", options->context, "Tokens each has in the cache (default 0)")->check(whole_number(0));
+  sub->add_option("--batch", options->batch, "Sequences (default 1)")->check(whole_number(1));
+  sub->add_option("--layer", options->layer, "Which (default 0)")->check(whole_number(0));
+  sub->add_option("--dtype", options->dtype, "f16 (default) or f32");
+  sub->add_option("--plan", options->plan, "a0, a1 or a2 (default): of Table VII");
+  add_json_option(*sub, common);
+  add_machine_options(*sub, common);
+  sub->footer("\n  mtsim plan --model Llama-2-7B --show-graph --tokens 1 --context 512 --batch 16");
+  return {sub, [options, &common] { return run(*options, common); }};
+}
+
+}  // namespace mtsim::scenarios
