@@ -16,6 +16,7 @@
 #include "isa/diagnostic.h"
 #include "isa/file_use.h"
 #include "kernels/library.h"
+#include "models/error.h"
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
 #include "scenarios/report.h"
@@ -130,7 +131,7 @@ int run(int argc, char** argv) {
   add_machine_options(app, common);
   std::vector<Command> commands;
   for (auto* add : {add_exec, add_debug, add_import, add_check, add_fmt, add_schedule, add_op, add_run, add_fit,
-                    add_regress, add_describe, add_explore, add_report}) {
+                    add_regress, add_describe, add_explore, add_make_model, add_report}) {
     commands.push_back(add(app, common));
   }
   refuse_empty_values(app);
@@ -196,6 +197,8 @@ int main(int argc, char** argv) {
   } catch (const isa::FileClash& error) {
     return fail(k_exit_usage, error.what());
   } catch (const kernels::KernelError& error) {
+    return fail(k_exit_usage, error.what());
+  } catch (const models::ModelError& error) {
     return fail(k_exit_usage, error.what());
   } catch (const sim::SimError& error) {
     return fail(k_exit_usage, error.what());
