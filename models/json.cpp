@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/error.h"
+#include "models/utf8.h"
 
 namespace mtsim::models {
 
@@ -15,12 +16,13 @@ using Json = nlohmann::json;
 namespace {
 
 constexpr int k_max_depth = 64;
+constexpr std::size_t k_max_message = 400;  // with the piece of text the library quotes
 
 /// "[json.exception.parse_error.101] parse error at line 1, column 2: ..." without the library's own name for it.
 std::string plain(const char* what) {
   const std::string text = what;
   const auto end = text.find("] ");
-  return text.starts_with("[json") && end != std::string::npos ? text.substr(end + 2) : text;
+  return printable(text.starts_with("[json") && end != std::string::npos ? text.substr(end + 2) : text, k_max_message);
 }
 
 }  // namespace
@@ -32,7 +34,7 @@ Json parse_json_object(std::string_view text, const std::string& what) {
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
-      throw ModelError(fmt::format("{}: has '{}' twice; remove one", what, parsed.get<std::string>()));
+      throw ModelError(fmt::format("{}: has '{}' twice; remove one", what, printable(parsed.get<std::string>())));
     return true;
   };
   Json json;

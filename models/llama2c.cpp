@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstring>
+#include <limits>
 
 #include "models/error.h"
 
@@ -27,9 +28,11 @@ LlamaConfig parse_llama2c_header(std::string_view header, const std::string& fil
     throw ModelError(fmt::format(
         "{}: is a llama2.c file of version 1 or later; only the legacy layout is read, export it with --version 0",
         file));
-  for (const std::int32_t number : numbers) {
-    if (number == std::int32_t{-2147483647} - 1 || number == 0 || (number < 0 && &number != &numbers[5]))
-      throw ModelError(fmt::format("{}: is no llama2.c file: its header holds {}", file, number));
+  constexpr std::size_t k_vocabulary = 5;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const bool may_be_negative = i == k_vocabulary && numbers[i] != std::numeric_limits<std::int32_t>::min();
+    if (numbers[i] == 0 || (numbers[i] < 0 && !may_be_negative))
+      throw ModelError(fmt::format("{}: is no llama2.c file: its header holds {}", file, numbers[i]));
   }
   LlamaConfig config;
   config.hidden_size = numbers[0];

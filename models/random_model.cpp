@@ -194,7 +194,7 @@ void check(const RandomModel& model) {
   model.config.check("the model to make");
   if (model.config.vocab_size < k_min_made_vocabulary)
     throw ModelError(
-        fmt::format("a vocabulary of {}: its tokenizer has 3 special tokens and 256 bytes; take at least {}",
+        fmt::format("a vocabulary of {}: its tokenizer has 3 special tokens, 256 bytes and the space; take at least {}",
                     model.config.vocab_size, k_min_made_vocabulary));
   if (model.config.o_bias || model.config.rope_pairs != RopePairs::half)
     throw ModelError("only models as Llama and Qwen2 have them in Hugging Face folders are made");

@@ -12,8 +12,8 @@
 
 namespace mtsim::models {
 
-/// Special tokens <unk>, <s>, </s> and the 256 bytes, which every made vocabulary has.
-inline constexpr std::int64_t k_min_made_vocabulary = 3 + 256;
+/// Special tokens <unk>, <s>, </s>, the 256 bytes and the space, which every made vocabulary has.
+inline constexpr std::int64_t k_min_made_vocabulary = 3 + 256 + 1;
 
 struct RandomModel {
   LlamaConfig config;                    // its name is not used

@@ -19,7 +19,8 @@ std::size_t checked_maximum(std::span<const float> logits) {
   std::size_t best = 0;
   for (std::size_t i = 0; i < logits.size(); ++i) {
     if (std::isnan(logits[i]) || logits[i] == std::numeric_limits<float>::infinity())
-      throw ModelError(fmt::format("the logit of token {} is {}; the model computed no number", i, logits[i]));
+      throw ModelError(fmt::format("the logit of token {} is {}; the model computed no number", i,
+                                   std::isnan(logits[i]) ? "NaN" : "infinite"));
     if (logits[i] > logits[best]) best = i;
   }
   if (logits.empty() || std::isinf(logits[best]))

@@ -23,6 +23,9 @@ std::string index_text(const Tensor& tensor, std::int64_t row, std::int64_t colu
   return tensor.rows == 1 ? fmt::format("[{}]", column) : fmt::format("[{}, {}]", row, column);
 }
 
+/// Without the sign that a NaN may have.
+std::string value_text(float value) { return std::isnan(value) ? "NaN" : fmt::format("{}", value); }
+
 template <class T>
 void check(const Tensor& tensor, std::int64_t row, const T* values) {
   bool found = false;
@@ -37,7 +40,7 @@ void check(const Tensor& tensor, std::int64_t row, const T* values) {
     const char* remedy = std::isfinite(value) ? "which FP16 (up to 65504) cannot hold; use FP32"
                                               : "which no weight is; the checkpoint is damaged";
     throw ModelError(fmt::format("{}: tensor '{}': element {} is {}, {}", tensor.file, printable(tensor.name),
-                                 index_text(tensor, row, i), value, remedy));
+                                 index_text(tensor, row, i), value_text(value), remedy));
   }
 }
 

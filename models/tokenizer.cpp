@@ -73,6 +73,7 @@ struct Tokenizer::Implementation {
   std::string file;
   bool drops_first_space = false;  // a text begins as if behind a space, which is not part of it
   bool drops_all_first_spaces = false;
+  bool adds_bos = true;  // as the model was trained
 
   void load(std::string_view model, std::string name) {
     file = std::move(name);
@@ -120,7 +121,9 @@ Tokenizer Tokenizer::from_gguf(const GgufFile& gguf) {
   name_special(gguf, "tokenizer.ggml.bos_token_id", model.pieces, PieceType::control, model.bos_piece);
   name_special(gguf, "tokenizer.ggml.eos_token_id", model.pieces, PieceType::control, model.eos_piece);
   model.space_in_front = gguf.boolean("tokenizer.ggml.add_space_prefix").value_or(true);
-  return parse(serialize(model), gguf.file());
+  Tokenizer tokenizer = parse(serialize(model), gguf.file());
+  tokenizer.m_implementation->adds_bos = gguf.boolean("tokenizer.ggml.add_bos_token").value_or(true);
+  return tokenizer;
 }
 
 Tokenizer Tokenizer::load(const std::string& path) {
@@ -168,7 +171,7 @@ std::vector<std::int64_t> Tokenizer::encode(std::string_view text, bool with_bos
   if (!status.ok())
     throw ModelError(fmt::format("{}: cannot tokenise the text: {}", m_implementation->file, status.ToString()));
   std::vector<std::int64_t> result(ids.begin(), ids.end());
-  if (const auto bos = bos_id(); bos && with_bos) result.insert(result.begin(), *bos);
+  if (const auto bos = bos_id(); bos && with_bos && m_implementation->adds_bos) result.insert(result.begin(), *bos);
   return result;
 }
 

@@ -31,7 +31,8 @@ class Tokenizer {
   std::optional<std::int64_t> bos_id() const;
   std::optional<std::int64_t> eos_id() const;
 
-  /// BOS, where the vocabulary has one and `with_bos`, then the text. Throws ModelError for what is not UTF-8.
+  /// BOS, where the vocabulary has one, the model wants it (`tokenizer.ggml.add_bos_token`) and `with_bos`, then the
+  /// text. Throws ModelError for what is not UTF-8.
   std::vector<std::int64_t> encode(std::string_view text, bool with_bos = true) const;
   /// A whole text at once.
   std::string decode(std::span<const std::int64_t> ids) const;

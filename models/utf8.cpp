@@ -9,8 +9,6 @@ namespace mtsim::models {
 
 namespace {
 
-constexpr std::size_t k_max_printed = 100;
-
 unsigned byte(std::string_view text, std::size_t i) { return static_cast<unsigned char>(text[i]); }
 
 /// Bytes of a character with this first byte; 0 when none begins so.
@@ -54,10 +52,10 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-std::string printable(std::string_view text) {
+std::string printable(std::string_view text, std::size_t most) {
   std::string shown;
   while (!text.empty()) {
-    if (shown.size() >= k_max_printed) return shown + "...";
+    if (shown.size() >= most) return shown + "...";
     const auto length = std::max<std::size_t>(utf8_length(text), 1);
     const bool is_plain = utf8_length(text) != 0 && byte(text, 0) >= 0x20 && byte(text, 0) != 0x7F;
     shown += is_plain ? std::string(text.substr(0, length)) : fmt::format("\\x{:02X}", byte(text, 0));

@@ -15,7 +15,7 @@ bool is_utf8_beginning(std::string_view text);
 /// Whether all of it is UTF-8, without a zero byte.
 bool is_utf8(std::string_view text);
 
-/// A name or text for a message: bytes that are no printable UTF-8 as \xNN, cut after 100 bytes.
-std::string printable(std::string_view text);
+/// A name or text for a message: bytes that are no printable UTF-8 as \xNN, cut after `most` bytes.
+std::string printable(std::string_view text, std::size_t most = 100);
 
 }  // namespace mtsim::models

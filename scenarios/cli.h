@@ -45,6 +45,8 @@ Command add_fit(CLI::App& app, CommonOptions& common);
 Command add_regress(CLI::App& app, CommonOptions& common);
 Command add_explore(CLI::App& app, CommonOptions& common);
 Command add_describe(CLI::App& app, CommonOptions& common);
+Command add_make_model(CLI::App& app, CommonOptions& common);
+Command add_plan(CLI::App& app, CommonOptions& common);
 Command add_report(CLI::App& app, CommonOptions& common);
 
 // Which of the common options a subcommand has.
