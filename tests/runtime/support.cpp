@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/runtime/support.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+
+namespace mtsim::runtime::test {
+
+namespace fs = std::filesystem;
+
+const sim::MachineConfig& machine() {
+  static const sim::Machine loaded = sim::Machine::load("mt3000");
+  return loaded.config();
+}
+
+sim::Cluster& fresh(const sim::ClusterOptions& options) {
+  static const auto cluster = std::make_unique<sim::Cluster>(machine(), options);
+  cluster->reset(machine(), options);
+  return *cluster;
+}
+
+Folder::Folder() {
+  std::string name = (fs::temp_directory_path() / "mtsim-runtime-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+  m_path = name;
+}
+Folder::~Folder() { fs::remove_all(m_path); }
+
+models::RandomModel small_model() {
+  models::RandomModel model;
+  models::LlamaConfig& c = model.config;
+  c.hidden_size = 128;
+  c.intermediate_size = 200;
+  c.layers = 2;
+  c.heads = 4;
+  c.kv_heads = 2;
+  c.head_dim = 32;
+  c.vocab_size = 300;
+  c.max_positions = 96;
+  c.rms_norm_eps = 1e-5;
+  c.rope_theta = 10000;
+  model.type = models::ElementType::f32;
+  return model;
+}
+
+models::Checkpoint make_model(const Folder& folder, const models::RandomModel& model) {
+  models::write_random_model(folder.path("model"), model, true);
+  return models::Checkpoint::open(folder.path("model"));
+}
+
+std::vector<float> logits_of(Backend& backend, std::span<const std::int64_t> ids, std::int64_t chunk) {
+  std::vector<float> logits;
+  REQUIRE(backend.begin(0, std::ssize(ids)));
+  for (std::int64_t at = 0; at < std::ssize(ids); at += chunk) {
+    const auto part = ids.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(std::min(chunk, std::ssize(ids) - at)));
+    const IterationResult result = backend.run({{{0, {part.begin(), part.end()}}}, true});
+    for (const std::string& finding : result.findings) FAIL(finding);
+    logits.insert(logits.end(), result.logits.begin(), result.logits.end());
+  }
+  backend.end(0);
+  return logits;
+}
+
+double largest_difference(std::span<const float> a, std::span<const float> b) {
+  REQUIRE(a.size() == b.size());
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    most = std::isnan(difference) ? INFINITY : std::max(most, difference);
+  }
+  return most;
+}
+
+std::optional<std::string> test_data(const std::string& name) {
+  const char* given = std::getenv("MTSIM_TEST_DATA");
+  const std::string path = std::string(given != nullptr ? given : MTSIM_DEFAULT_TEST_DATA) + "/" + name;
+  if (fs::exists(path)) return path;
+  WARN("skipped: there is no " << path << "; set MTSIM_TEST_DATA to the folder of the third-party checkpoints");
+  return std::nullopt;
+}
+
+}  // namespace mtsim::runtime::test

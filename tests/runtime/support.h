@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of the runtime share: the process's cluster, folders, third-party data, what is thrown.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/checkpoint.h"
+#include "models/random_model.h"
+#include "runtime/backend/cluster_backend.h"
+#include "runtime/error.h"
+#include "sim/cluster.h"
+
+namespace mtsim::runtime::test {
+
+const sim::MachineConfig& machine();
+/// The process's cluster, its memories empty.
+sim::Cluster& fresh(const sim::ClusterOptions& options);
+
+/// What RuntimeError says; "" when nothing is thrown.
+template <class Action>
+std::string error_of(Action action) {
+  try {
+    action();
+  } catch (const RuntimeError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// A folder that goes with its object.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string path(const std::string& name) const { return (m_path / name).string(); }
+
+ private:
+  std::filesystem::path m_path;
+};
+
+/// 2 layers of width 128, GQA 4 over 2 of heads of 32, no padding anywhere.
+models::RandomModel small_model();
+/// Written to `folder` and opened.
+models::Checkpoint make_model(const Folder& folder, const models::RandomModel& model);
+
+/// Logits of every token of `ids`, given in parts of `chunk` tokens.
+std::vector<float> logits_of(Backend& backend, std::span<const std::int64_t> ids, std::int64_t chunk);
+
+/// The largest |a - b|.
+double largest_difference(std::span<const float> a, std::span<const float> b);
+
+/// The folder of third-party data, or nothing after saying so: the test is skipped then.
+std::optional<std::string> test_data(const std::string& name);
+
+}  // namespace mtsim::runtime::test
