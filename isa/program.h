@@ -127,6 +127,14 @@ struct Program {
   int entry(const std::string& label = "") const;
   /// A hash of everything that decides timing and values (packets, not comments): the memo's key.
   std::uint64_t fingerprint() const;
+
+  /// Says that this object stays where and as it is until the process ends, so that its address is enough to know it.
+  /// Copies are not kept.
+  void keep() { m_kept = this; }
+  bool is_kept() const { return m_kept == this; }
+
+ private:
+  const Program* m_kept = nullptr;
 };
 
 /// The registers an instruction reads (operands, addresses, predicate, store data) and those it writes with the cycles

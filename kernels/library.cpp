@@ -5,8 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <map>
-#include <tuple>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "isa/assembler.h"
 #include "isa/diagnostic.h"
@@ -29,16 +30,24 @@ const EmbeddedSource& embedded(std::string_view name) {
 }  // namespace
 
 const isa::Program& program(std::string_view name, const isa::Pipeline& pipeline, const Defines& defines) {
-  static std::map<std::tuple<std::string_view, std::string, Defines>, isa::Program> assembled;
-  const EmbeddedSource& source = embedded(name);
-  auto key = std::tuple(std::string_view(source.name), pipeline.str(), defines);
-  auto found = assembled.find(key);
-  if (found == assembled.end()) {
-    isa::Program program = isa::assemble(source.text, std::string(source.path),
-                                         {.defines = defines, .pipeline = pipeline, .include = included_source});
-    found = assembled.emplace(std::move(key), std::move(program)).first;
+  struct Assembled {
+    isa::Pipeline pipeline;
+    Defines defines;
+    std::unique_ptr<isa::Program> program;
+  };
+  static std::map<std::string_view, std::vector<Assembled>> by_name;
+  const auto known = by_name.find(name);
+  if (known != by_name.end()) {
+    for (const Assembled& one : known->second) {
+      if (one.defines == defines && one.pipeline == pipeline) return *one.program;
+    }
   }
-  return found->second;
+  const EmbeddedSource& source = embedded(name);
+  auto program = std::make_unique<isa::Program>(
+      isa::assemble(source.text, std::string(source.path),
+                    {.defines = defines, .pipeline = pipeline, .include = included_source}));
+  program->keep();
+  return *by_name[source.name].emplace_back(Assembled{pipeline, defines, std::move(program)}).program;
 }
 
 std::string_view source(std::string_view name) { return embedded(name).text; }

@@ -44,14 +44,19 @@ std::uint64_t hash(std::span<const std::uint64_t> values) {
 void KernelMemo::set_latencies(const isa::Pipeline& pipeline) {
   if (pipeline == m_pipeline) return;
   m_pipeline = pipeline;
+  m_kept.clear();
   m_records.clear();
   m_last = nullptr;
 }
 
 Kernel KernelMemo::load(const isa::Program& program, const std::string& entry) {
   program.entry(entry);  // throws for an unknown label
+  if (program.is_kept()) {
+    if (const auto known = m_kept.find(&program); known != m_kept.end()) return {known->second, entry};
+  }
   auto& decoded = m_programs[identity(program, m_pipeline)];
   if (!decoded) decoded = std::make_unique<DecodedProgram>(program, m_pipeline);
+  if (program.is_kept()) m_kept.emplace(&program, decoded.get());
   return {decoded.get(), entry};
 }
 

@@ -98,6 +98,7 @@ class KernelMemo {
 
   isa::Pipeline m_pipeline;
   std::map<std::string, std::unique_ptr<DecodedProgram>> m_programs;
+  std::unordered_map<const isa::Program*, const DecodedProgram*> m_kept;  // of m_programs, for m_pipeline
   std::vector<std::unique_ptr<KernelRecord>> m_records;
   KernelRecord* m_last = nullptr;  // cores mostly call the kernel another core just called
   KernelProfile m_fresh;
