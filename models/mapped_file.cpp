@@ -44,6 +44,14 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
       m_size(std::exchange(other.m_size, 0)),
       m_modified_ns(other.m_modified_ns) {}
 
+void release_pages(std::string_view bytes) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<std::uintptr_t>(bytes.data()) + page - 1) / page * page;
+  const auto end = (reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size()) / page * page;
+  // Only a hint: what fails to leave stays.
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() {
   if (m_data != nullptr) ::munmap(const_cast<char*>(m_data), m_size);
 }

@@ -32,4 +32,8 @@ class MappedFile {
   std::int64_t m_modified_ns = 0;
 };
 
+/// Says that mapped bytes are not needed for now: their pages leave this process; what was written to them stays in the
+/// file.
+void release_pages(std::string_view bytes);
+
 }  // namespace mtsim::models

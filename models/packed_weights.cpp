@@ -176,6 +176,9 @@ PackedWeights::PackedWeights(const Checkpoint& checkpoint, ElementType type, std
         pack(checkpoint, m_matrices[i], m_views[i], reinterpret_cast<float*>(to));
       else
         pack(checkpoint, m_matrices[i], m_views[i], reinterpret_cast<std::uint16_t*>(to));
+      // So that checkpoint and cache are never both in this process's memory.
+      release_pages({to, bytes_of(m_views[i], element_bytes)});
+      for (const auto& part : m_matrices[i].parts) release_pages(checkpoint.tensor(part.role, part.layer).bytes);
     }
     if (progress) progress(bytes, bytes);
   }));
