@@ -80,6 +80,9 @@ class Browser:
     def open(self, url):
         self._do('POST', '/url', {'url': url})
 
+    def resize(self, width, height=900):
+        self._do('POST', '/window/rect', {'width': width, 'height': height})
+
     def run(self, script, *arguments):
         """The value of a JavaScript function body."""
         return self._do('POST', '/execute/sync', {'script': script, 'args': list(arguments)})
