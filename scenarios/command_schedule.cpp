@@ -19,7 +19,7 @@ namespace {
 constexpr const char* k_output_writer = "-o";
 constexpr const char* k_page_writer = "--html";
 
-struct Options {
+struct ScheduleOptions {
   std::string file;
   std::string part;
   ProgramOptions program;
@@ -38,12 +38,12 @@ struct WrittenPage {
   Json fault;        // of the run it records, when that was stopped by a fault or at its limit; else null
 };
 
-isa::Rescheduled doctor(const Options& options, const isa::Program& program, const isa::Pipeline& pipeline) {
+isa::Rescheduled doctor(const ScheduleOptions& options, const isa::Program& program, const isa::Pipeline& pipeline) {
   return isa::reschedule(program, pipeline, {options.program.allow == "assumed", options.independent});
 }
 
 // The scheduler on the inner loops of hand packets: what it finds, and the program with them replaced.
-void run_doctor(const Options& options, const CommonOptions& common, const isa::Rescheduled& result,
+void run_doctor(const ScheduleOptions& options, const CommonOptions& common, const isa::Rescheduled& result,
                 const WrittenPage& page) {
   Json loops = Json::array();
   std::string text;
@@ -91,7 +91,7 @@ std::string role_of(const isa::Program& program) {
 }
 
 // The program as the spec runs it must be the one the page shows.
-ExecSpec load_run(const Options& options, const isa::Program& program, const sim::Machine& machine) {
+ExecSpec load_run(const ScheduleOptions& options, const isa::Program& program, const sim::Machine& machine) {
   ExecSpec spec = load_exec_spec(options.spec, machine.config());
   if (!isa::same_file(spec.program.file, options.file)) {
     throw UsageError(fmt::format("--run {}: it runs '{}' and not '{}'; name the spec of this program", options.spec,
@@ -133,7 +133,7 @@ std::string text_of(const Json& run) {
   return text;
 }
 
-WrittenPage write_page(const Options& options, const isa::Program& program, const isa::Rescheduled& rescheduled,
+WrittenPage write_page(const ScheduleOptions& options, const isa::Program& program, const isa::Rescheduled& rescheduled,
                        const sim::Machine& machine) {
   const isa::Pipeline& pipeline = machine.config().pipeline;
   Page page;
@@ -173,7 +173,7 @@ WrittenPage write_page(const Options& options, const isa::Program& program, cons
   return written;
 }
 
-void check_page_options(const Options& options) {
+void check_page_options(const ScheduleOptions& options) {
   if (options.html.empty()) {
     for (const auto& [name, given] :
          {std::pair{"--compare", !options.compare.empty()}, std::pair{"--run", !options.spec.empty()},
@@ -196,7 +196,7 @@ void check_page_options(const Options& options) {
   sim::require_writable(options.html, k_page_writer);
 }
 
-int run(const Options& options, const CommonOptions& common) {
+int schedule_command(const ScheduleOptions& options, const CommonOptions& common) {
   if ((!options.output.empty() || options.independent) && !options.reschedule) {
     throw UsageError("schedule: -o and --independent go with --reschedule");
   }
@@ -234,7 +234,7 @@ int run(const Options& options, const CommonOptions& common) {
 }  // namespace
 
 Command add_schedule(CLI::App& app, CommonOptions& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ScheduleOptions>();
   CLI::App* sub = app.add_subcommand("schedule", "Show a schedule: a row a cycle, a column a unit, results in flight");
   sub->add_option("FILE", options->file, "Assembly file")->required();
   sub->add_option("PART", options->part,
@@ -264,7 +264,7 @@ For .linear code also what bounds each loop, the interval found and what stands 
   mtsim schedule --reschedule k.s -o faster.s           can the hand schedule be beaten?
   mtsim schedule k.s --html k.html --run k.yaml         a page to step through, with values
   mtsim schedule k.s --html k.html --reschedule         hand and scheduler side by side)");
-  return {sub, [options, &common] { return run(*options, common); }};
+  return {sub, [options, &common] { return schedule_command(*options, common); }};
 }
 
 }  // namespace mtsim::scenarios
