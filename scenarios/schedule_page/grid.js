@@ -159,12 +159,13 @@ class Grid {
     this.cells[id].tabIndex = 0;
   }
 
-  setNow(packet) {
+  setNow(packet, faulted = false) {
     const before = this.table.querySelector('tr.now');
-    before?.classList.remove('now');
+    before?.classList.remove('now', 'faulted');
     before?.removeAttribute('aria-current');
     if (packet === null || !this.rows[packet]) return;
     this.rows[packet].classList.add('now');
+    this.rows[packet].classList.toggle('faulted', faulted);
     this.rows[packet].setAttribute('aria-current', 'step');
     keepVisible(this.rows[packet]);
   }

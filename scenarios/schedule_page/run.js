@@ -71,7 +71,8 @@ class RunPanel {
     this.slider.value = replay.position;
     this.output.textContent = this.sentence();
     for (const button of this.views.children) button.setAttribute('aria-pressed', String(button.dataset.view === this.view));
-    this.grid.setNow(next ? next.p : run.fault && !run.cut ? run.fault.pc : null);
+    if (next) this.grid.setNow(next.p);
+    else this.grid.setNow(run.fault && !run.cut ? run.fault.pc : null, true);
     if (replay.state.stored.length && this.follow) this.lookAt(replay.state.stored[0]);
     this.showPacket(next);
     this.showFlight();

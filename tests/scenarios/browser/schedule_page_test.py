@@ -306,10 +306,12 @@ class PageTest(unittest.TestCase):
             self.assertIn(fact, box)
         browser.click('.fault button')
         self.assertEqual(self.packet(), '3')
+        self.assertEqual(browser.count('tr.now.faulted'), 1)
         self.assertIn('stopped by a fault in cycle 17', browser.text('#run-bar output'))
         self.assertIn('reaches outside the memory', browser.text('#inspector'))
         browser.press('[')
         self.assertEqual(self.packet(), '3')  # about to issue
+        self.assertEqual(browser.count('tr.now.faulted'), 0)
         self.show('runaway.s', '--run', 'runaway.yaml', '--run-cycles', '10', exits=1)
         self.assertIn('whose recording ends in cycle', browser.text('.fault'))
 
@@ -343,6 +345,10 @@ class PageTest(unittest.TestCase):
         browser.hover(f'section[data-schedule="1"] [data-cell="{cell}"]')
         self.assertGreater(browser.count('section[data-schedule="1"] svg .arrow'), 0)
         self.assertEqual(browser.count('section[data-schedule="0"] svg .arrow'), 0)
+        self.show('naive.s', '--compare', 'axpy.s')
+        browser.press('n')
+        self.assertEqual(browser.run('return document.activeElement.closest("section").dataset.schedule'), '1')  # the first has no hazard
+        self.assertTrue(browser.run('return document.activeElement.classList.contains("hazard")'))
 
     def test_print_leaves_the_panel_out_and_has_few_pages(self):
         browser = self.browser
