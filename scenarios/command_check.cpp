@@ -11,7 +11,7 @@ namespace mtsim::scenarios {
 
 namespace {
 
-struct Options {
+struct CheckOptions {
   std::vector<std::string> files;
   std::string entry;
   ProgramOptions program;
@@ -22,7 +22,7 @@ struct Checked {
   int exit_code = k_exit_done;
 };
 
-Checked check_file(const std::string& file, const Options& options, const isa::Pipeline& pipeline) {
+Checked check_file(const std::string& file, const CheckOptions& options, const isa::Pipeline& pipeline) {
   try {
     const isa::Program program = isa::assemble_file(file, assemble_options(options.program, pipeline));
     program.entry(options.entry);
@@ -34,7 +34,7 @@ Checked check_file(const std::string& file, const Options& options, const isa::P
   }
 }
 
-int run(const Options& options, const CommonOptions& common) {
+int check_command(const CheckOptions& options, const CommonOptions& common) {
   const sim::Machine machine = load_machine(common);
   int exit_code = k_exit_done;
   std::string text;
@@ -52,7 +52,7 @@ int run(const Options& options, const CommonOptions& common) {
 }  // namespace
 
 Command add_check(CLI::App& app, CommonOptions& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckOptions>();
   CLI::App* sub = app.add_subcommand("check", "Find wrong schedules before they run");
   sub->add_option("FILE", options->files, "Assembly files")->required();
   sub->add_option("--entry", options->entry, "Check what is reachable from this label only")->type_name("LABEL");
@@ -63,7 +63,7 @@ Command add_check(CLI::App& app, CommonOptions& common) {
 Exit status: 0 no errors (warnings and notes are printed), 1 errors, 2 the text does not assemble.
   mtsim check kernels/gemm/gemm_f32_6x128.s
   mtsim check k.s --set latencies.VLDW=11           does the schedule hold on a slower memory?)");
-  return {sub, [options, &common] { return run(*options, common); }};
+  return {sub, [options, &common] { return check_command(*options, common); }};
 }
 
 }  // namespace mtsim::scenarios

@@ -16,7 +16,7 @@ namespace mtsim::scenarios {
 
 namespace {
 
-struct Options {
+struct DebugOptions {
   std::string spec;
   std::vector<std::string> scripts, commands;
   bool batch = false;
@@ -76,7 +76,7 @@ void run_prompt(Debugger& debugger) {
   }
 }
 
-int run(const Options& options, const CommonOptions& common) {
+int debug_command(const DebugOptions& options, const CommonOptions& common) {
   const sim::Machine machine = load_machine(common);
   Debugger debugger(load_exec_spec(options.spec, machine.config()), machine.config());
   fmt::print("{}", debugger.where());
@@ -100,7 +100,7 @@ int run(const Options& options, const CommonOptions& common) {
 }  // namespace
 
 Command add_debug(CLI::App& app, CommonOptions& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DebugOptions>();
   CLI::App* sub = app.add_subcommand("debug", "Step through one microkernel, forwards and backwards: SPEC as for exec");
   sub->add_option("SPEC", options->spec, "YAML file, see docs/scenarios.md; its dumps are not written")->required();
   sub->add_option("-x,--script", options->scripts, "Run the commands in FILE first (repeatable)")
@@ -116,7 +116,7 @@ Commands come from -x, --command and then standard input, with a prompt on a ter
 Exit status: 0, also when the program faults; 2 for a wrong command, but for one typed at the prompt.
   mtsim debug scenarios/examples/axpy.yaml
   mtsim debug k.yaml --batch --command 'watch VR3' --command continue --command flight)");
-  return {sub, [options, &common] { return run(*options, common); }};
+  return {sub, [options, &common] { return debug_command(*options, common); }};
 }
 
 }  // namespace mtsim::scenarios

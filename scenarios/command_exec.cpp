@@ -12,12 +12,12 @@ namespace mtsim::scenarios {
 
 namespace {
 
-struct Options {
+struct ExecOptions {
   std::string spec;
   bool annotate = false;
 };
 
-int run(const Options& options, const CommonOptions& common) {
+int exec_command(const ExecOptions& options, const CommonOptions& common) {
   const sim::Machine machine = load_machine(common);
   const ExecSpec spec = load_exec_spec(options.spec, machine.config());
   const ExecOutcome outcome = run_exec(spec, machine);
@@ -35,7 +35,7 @@ int run(const Options& options, const CommonOptions& common) {
 }  // namespace
 
 Command add_exec(CLI::App& app, CommonOptions& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExecOptions>();
   CLI::App* sub =
       app.add_subcommand("exec", "Run one microkernel on one core: SPEC names program, registers and memory");
   sub->add_option("SPEC", options->spec, "YAML file, see docs/scenarios.md")->required();
@@ -54,7 +54,7 @@ Example of a SPEC:
 Paths are relative to the SPEC. Exit status 1 when the program faults or reaches max_cycles; dumps and JSON are written in any case.
   mtsim exec scenarios/examples/axpy.yaml --annotate
   mtsim exec k.yaml --json - --set latencies.VLDW=8)");
-  return {sub, [options, &common] { return run(*options, common); }};
+  return {sub, [options, &common] { return exec_command(*options, common); }};
 }
 
 }  // namespace mtsim::scenarios

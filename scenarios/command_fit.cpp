@@ -15,18 +15,18 @@ namespace {
 
 constexpr const char* k_residuals_writer = "the residuals of --write";
 
-struct Options {
+struct FitOptions {
   std::string scenario;
   std::string parameters = "ddr.bandwidth_gb_s,dma.broadcast_rendezvous_us";
   std::string machine_file;  // --write
 };
 
-std::string residuals_path(const Options& options) {
+std::string residuals_path(const FitOptions& options) {
   return std::filesystem::path(options.machine_file).replace_extension(".fit.json").string();
 }
 
 /// What --write needs, asked before the work: a file that can take the numbers, and is the machine that is fitted.
-void require_fit_target(const Options& options, const std::vector<std::string>& keys, const CommonOptions& common) {
+void require_fit_target(const FitOptions& options, const std::vector<std::string>& keys, const CommonOptions& common) {
   sim::require_writable(options.machine_file, sim::k_fit_writer, isa::FileUse::Purpose::update);
   sim::require_writable(residuals_path(options), k_residuals_writer);
   if (!common.sets.empty()) {
@@ -45,7 +45,7 @@ void require_fit_target(const Options& options, const std::vector<std::string>& 
   sim::require_fittable(options.machine_file, keys);
 }
 
-void write_fit(const Options& options, const Scenario& scenario, const FitResult& result, const Json& json) {
+void write_fit(const FitOptions& options, const Scenario& scenario, const FitResult& result, const Json& json) {
   const auto cells = result.residuals.summary.at(std::string(k_fit_metric)).cells;
   std::vector<sim::FittedNumber> numbers;
   for (const auto& p : result.parameters) {
@@ -62,7 +62,7 @@ void write_fit(const Options& options, const Scenario& scenario, const FitResult
   fmt::print(stderr, "wrote {} and {}\n", options.machine_file, residuals);
 }
 
-int run(const Options& options, const CommonOptions& common) {
+int fit_command(const FitOptions& options, const CommonOptions& common) {
   const Scenario scenario = load_scenario(options.scenario).for_fit();
   const auto keys = split_list(options.parameters, "--parameters");
   const std::string fallback = options.machine_file.empty() ? scenario.machine : options.machine_file;
@@ -83,7 +83,7 @@ int run(const Options& options, const CommonOptions& common) {
 }  // namespace
 
 Command add_fit(CLI::App& app, CommonOptions& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<FitOptions>();
   CLI::App* sub = app.add_subcommand("fit", "Fit the fitted numbers of the machine to a scenario's paper values");
   sub->add_option("SCENARIO", options->scenario, "YAML file with paper values")->required();
   sub->add_option("--parameters", options->parameters,
@@ -100,7 +100,7 @@ values are tried first, so the result is never worse. Each step is printed on st
 the fit, and takes the machine from it: no --set, no other --machine.
   mtsim fit scenarios/paper/table_viii.yaml
   mtsim fit scenarios/paper/table_viii.yaml --write sim/machines/mt3000.yaml)");
-  return {sub, [options, &common] { return run(*options, common); }};
+  return {sub, [options, &common] { return fit_command(*options, common); }};
 }
 
 }  // namespace mtsim::scenarios

@@ -15,14 +15,14 @@ namespace mtsim::scenarios {
 
 namespace {
 
-struct Options {
+struct FormatOptions {
   std::vector<std::string> files;
   bool in_place = false;
   bool check = false;
   bool packets = false;
 };
 
-int run(const Options& options) {
+int format_command(const FormatOptions& options) {
   if (options.files.size() > 1 && !options.in_place && !options.check) {
     throw UsageError("fmt: several files need -i (rewrite them) or --check");
   }
@@ -47,7 +47,7 @@ int run(const Options& options) {
 }  // namespace
 
 Command add_fmt(CLI::App& app, CommonOptions&) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<FormatOptions>();
   CLI::App* sub = app.add_subcommand("fmt", "Print a program with one line a packet and one column a unit");
   sub->add_option("FILE", options->files, "Assembly files")->required();
   CLI::Option* in_place = sub->add_flag("-i,--in-place", options->in_place, "Rewrite the files");
@@ -58,7 +58,7 @@ Command add_fmt(CLI::App& app, CommonOptions&) {
 .include, .rept, .macro, .if and .equ are expanded; .linear code stays linear.
   mtsim fmt k.s | less -S
   mtsim fmt -i kernels/gemm/*.s)");
-  return {sub, [options] { return run(*options); }};
+  return {sub, [options] { return format_command(*options); }};
 }
 
 }  // namespace mtsim::scenarios

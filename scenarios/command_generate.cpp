@@ -28,7 +28,7 @@ constexpr std::string_view k_model_help =
     "A Hugging Face folder (config.json, *.safetensors, tokenizer.model), a .gguf, a llama2.c .bin, or for timing a "
     "config.json or the name of a shipped configuration";
 
-struct Options {
+struct GenerateOptions {
   std::string model;
   std::string prompt, prompt_ids;
   std::int64_t prompt_tokens = 0;
@@ -98,7 +98,7 @@ struct Model {
   std::optional<models::Tokenizer> tokenizer;
 };
 
-Model open_model(const Options& options, BackendKind backend) {
+Model open_model(const GenerateOptions& options, BackendKind backend) {
   Model model;
   if (backend == BackendKind::timing) {
     model.config = models::load_config(options.model);
@@ -118,7 +118,7 @@ Model open_model(const Options& options, BackendKind backend) {
   return model;
 }
 
-std::vector<std::int64_t> prompt_of(const Options& options, const Model& model, BackendKind backend) {
+std::vector<std::int64_t> prompt_of(const GenerateOptions& options, const Model& model, BackendKind backend) {
   const int given = static_cast<int>(!options.prompt.empty()) + static_cast<int>(!options.prompt_ids.empty()) +
                     static_cast<int>(options.prompt_tokens > 0);
   if (given != 1) throw UsageError("give one of --prompt, --prompt-ids and, for timing, --prompt-tokens");
@@ -161,7 +161,7 @@ class Printer {
   std::string m_text;
 };
 
-int run(const Options& options, const CommonOptions& common) {
+int generate_command(const GenerateOptions& options, const CommonOptions& common) {
   const BackendKind kind = parse_backend(options.backend);
   const auto dtype = kernels::parse_dtype(options.dtype);
   if (!dtype) throw UsageError(fmt::format("--dtype '{}': f32 or f16", options.dtype));
@@ -237,7 +237,7 @@ int run(const Options& options, const CommonOptions& common) {
 }  // namespace
 
 Command add_generate(CLI::App& app, CommonOptions& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GenerateOptions>();
   CLI::App* sub = app.add_subcommand("generate", "Text from a Llama-family model, every operator as microcode");
   sub->add_option("--model", options->model, std::string(k_model_help))->required();
   sub->add_option("--prompt", options->prompt, "Text to go on with");
@@ -266,7 +266,7 @@ Command add_generate(CLI::App& app, CommonOptions& common) {
       "\nExit status 1 after a fault or a DMA finding."
       "\n  mtsim generate --model stories260K.gguf --prompt 'Once upon a time' --dtype f32 --stats"
       "\n  mtsim generate --model Llama-2-7B --backend timing --prompt-tokens 512 --tokens 2");
-  return {sub, [options, &common] { return run(*options, common); }};
+  return {sub, [options, &common] { return generate_command(*options, common); }};
 }
 
 }  // namespace mtsim::scenarios

@@ -14,12 +14,12 @@ namespace mtsim::scenarios {
 
 namespace {
 
-struct Options {
+struct ImportOptions {
   std::string source;
   std::string folder;
 };
 
-int run(const Options& options, const CommonOptions& common) {
+int import_command(const ImportOptions& options, const CommonOptions& common) {
   const auto [bodies, diagnostics] = isa::import_c(read_text(options.source), options.source);
   if (bodies.empty() && !diagnostics.empty()) throw isa::IsaError(diagnostics);
   if (bodies.empty())
@@ -51,7 +51,7 @@ int run(const Options& options, const CommonOptions& common) {
 }  // namespace
 
 Command add_import(CLI::App& app, CommonOptions& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ImportOptions>();
   CLI::App* sub = app.add_subcommand("import", "Write DIR/FUNCTION.s for each asm body of a C file");
   sub->add_option("FILE", options->source, "C file with GCC extended asm")->required();
   sub->add_option("-o,--output", options->folder, "Folder of the .s files; made if absent")
@@ -61,7 +61,7 @@ Command add_import(CLI::App& app, CommonOptions& common) {
   sub->footer(R"(
 A second body of a function goes to FUNCTION_2.s. %n stays and is declared as .param, outputs before inputs.
   mtsim import blas.c -o imported && mtsim check imported/*.s)");
-  return {sub, [options, &common] { return run(*options, common); }};
+  return {sub, [options, &common] { return import_command(*options, common); }};
 }
 
 }  // namespace mtsim::scenarios

@@ -45,7 +45,7 @@ class SignalsNoted {
   struct sigaction m_old[std::size(k_signals)];
 };
 
-struct Options {
+struct MakeModelOptions {
   std::string folder;
   models::RandomModel model;
   std::string dtype = "bf16";
@@ -58,7 +58,7 @@ models::ElementType element_type(const std::string& dtype) {
                           : models::ElementType::bf16;
 }
 
-models::WrittenModel write(const Options& options) {
+models::WrittenModel write(const MakeModelOptions& options) {
   const SignalsNoted signals;
   try {
     const auto steps = [](std::uint64_t bytes) { return static_cast<std::int64_t>(bytes / k_progress_bytes); };
@@ -76,7 +76,7 @@ models::WrittenModel write(const Options& options) {
   }
 }
 
-int run(Options& options, const CommonOptions& common) {
+int make_model_command(MakeModelOptions& options, const CommonOptions& common) {
   auto& config = options.model.config;
   if (config.kv_heads == 0) config.kv_heads = config.heads;
   if (config.head_dim == 0) {
@@ -105,7 +105,7 @@ int run(Options& options, const CommonOptions& common) {
 }  // namespace
 
 Command add_make_model(CLI::App& app, CommonOptions& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MakeModelOptions>();
   auto& config = options->model.config;
   config.rms_norm_eps = 1e-5;
   config.rope_theta = 10000;
@@ -142,7 +142,7 @@ Command add_make_model(CLI::App& app, CommonOptions& common) {
   sub->footer(R"(
 Weights are written as they are made: a model of any size takes little memory. DIR appears when it is complete.
   mtsim make-model tiny --hidden 64 --layers 2 --heads 4 --kv-heads 2 --dtype f16)");
-  return {sub, [options, &common] { return run(*options, common); }};
+  return {sub, [options, &common] { return make_model_command(*options, common); }};
 }
 
 }  // namespace mtsim::scenarios

@@ -18,7 +18,7 @@ namespace mtsim::scenarios {
 namespace {
 
 /// What the user gave for one operator, words as written.
-struct Options {
+struct OpOptions {
   const Operator* op = nullptr;
   CLI::App* app = nullptr;
   OperatorRequest request;
@@ -30,7 +30,7 @@ struct Options {
   WatchOptions watch;
 };
 
-int run(const Options& options, const CommonOptions& common) {
+int op_command(const OpOptions& options, const CommonOptions& common) {
   OperatorRequest request = options.request;
   request.op = options.op;
   request.spec.dtype = parse_dtype(*options.op, options.dtype);
@@ -58,7 +58,7 @@ int run(const Options& options, const CommonOptions& common) {
 }
 
 /// How a case is simulated, the same for every operator: the fields of CaseOptions.
-void add_run_options(CLI::App& sub, Options& options) {
+void add_run_options(CLI::App& sub, OpOptions& options) {
   sub.add_option("--depth", options.depth,
                  "functional moves every byte, timing skips data; the same cycles (default timing)");
   sub.add_flag("--no-memo", options.no_memo,
@@ -94,7 +94,7 @@ std::string option_names(std::string_view dimension) {
   return hyphens == dimension ? fmt::format("--{}", dimension) : fmt::format("--{},--{}", dimension, hyphens);
 }
 
-void add_operator(CLI::App& parent, Options& options, CommonOptions& common) {
+void add_operator(CLI::App& parent, OpOptions& options, CommonOptions& common) {
   const OperatorInfo& info = options.op->info();
   CLI::App* sub = parent.add_subcommand(std::string(info.name), std::string(info.summary));
   options.app = sub;
@@ -131,17 +131,17 @@ void add_operator(CLI::App& parent, Options& options, CommonOptions& common) {
 Command add_op(CLI::App& app, CommonOptions& common) {
   CLI::App* op = app.add_subcommand("op", "Run one operator on one cluster");
   op->require_subcommand(1);
-  auto all = std::make_shared<std::list<Options>>();
+  auto all = std::make_shared<std::list<OpOptions>>();
   for (const Operator* each : operators()) {
-    Options& options = all->emplace_back();
+    OpOptions& options = all->emplace_back();
     options.op = each;
     add_operator(*op, options, common);
   }
   op->footer("\n  mtsim op gemm --m 720 --n 256 --k 2048 --dtype f32 --verify");
   return {op, [all, &common] {
             const auto chosen =
-                std::find_if(all->begin(), all->end(), [](const Options& o) { return o.app->parsed(); });
-            return run(*chosen, common);
+                std::find_if(all->begin(), all->end(), [](const OpOptions& o) { return o.app->parsed(); });
+            return op_command(*chosen, common);
           }};
 }
 

@@ -18,7 +18,7 @@ namespace mtsim::scenarios {
 
 namespace {
 
-struct Options {
+struct PlanOptions {
   std::string model;
   bool show_graph = false;
   std::int64_t tokens = 512, context = 0, batch = 1, layer = 0;
@@ -96,7 +96,7 @@ class UnitView {
   const std::int64_t m_bytes;
 };
 
-int run(const Options& options, const CommonOptions& common) {
+int plan_command(const PlanOptions& options, const CommonOptions& common) {
   if (!options.show_graph) throw UsageError("plan: --show-graph says what to plan");
   const auto dtype = kernels::parse_dtype(options.dtype);
   if (!dtype) throw UsageError(fmt::format("--dtype '{}': f32 or f16", options.dtype));
@@ -138,7 +138,7 @@ int run(const Options& options, const CommonOptions& common) {
 }  // namespace
 
 Command add_plan(CLI::App& app, CommonOptions& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanOptions>();
   CLI::App* sub = app.add_subcommand("plan", "How a model's graph is cut into units for a cluster, and why so");
   sub->add_option("--model", options->model, "A model's folder or file, or the name of a shipped configuration")->required();
   sub->add_flag("--show-graph", options->show_graph,
@@ -152,7 +152,7 @@ Command add_plan(CLI::App& app, CommonOptions& common) {
   add_json_option(*sub, common);
   add_machine_options(*sub, common);
   sub->footer("\n  mtsim plan --model Llama-2-7B --show-graph --tokens 1 --context 512 --batch 16");
-  return {sub, [options, &common] { return run(*options, common); }};
+  return {sub, [options, &common] { return plan_command(*options, common); }};
 }
 
 }  // namespace mtsim::scenarios

@@ -16,7 +16,7 @@ namespace mtsim::scenarios {
 
 namespace {
 
-struct Options {
+struct RegressOptions {
   std::vector<std::string> paths = {"tests/regress"};
   bool update = false;
 };
@@ -89,7 +89,7 @@ std::string file_text(const Json& file) {
          details;
 }
 
-int run(const Options& options, const CommonOptions& common) {
+int regress_command(const RegressOptions& options, const CommonOptions& common) {
   const auto paths = regress_paths(options.paths);
   for (const std::string& path : paths) {  // before a worker rewrites the first golden file
     for (const std::string& file : {path, golden_path(path)}) isa::FileUse::reads(file);
@@ -128,7 +128,7 @@ int run(const Options& options, const CommonOptions& common) {
 }  // namespace
 
 Command add_regress(CLI::App& app, CommonOptions& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RegressOptions>();
   CLI::App* sub = app.add_subcommand("regress", "Compare what kernels and operators take with their golden files");
   sub->add_option("PATH", options->paths, "Case files, or folders of them (default tests/regress)");
   sub->add_flag("--update", options->update, "Rewrite the golden files; limits must still hold");
@@ -138,7 +138,7 @@ Each file runs in a process of its own. Exit status 1 when a number moved beyond
 is wrong or the DMA was misused; docs/kernel-writers.md describes the files.
   mtsim regress
   mtsim regress tests/regress/gemm.yaml --json -)");
-  return {sub, [options, &common] { return run(*options, common); }};
+  return {sub, [options, &common] { return regress_command(*options, common); }};
 }
 
 }  // namespace mtsim::scenarios

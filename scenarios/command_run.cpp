@@ -41,14 +41,14 @@ sim::Machine apply_sets(Scenario& scenario, const CommonOptions& common) {
   return machine;
 }
 
-struct Options {
+struct RunOptions {
   std::string path;
   WatchOptions watch;
   std::int64_t samples = 0;
   std::uint64_t seed = 1;
 };
 
-int run(const Options& given, const CommonOptions& common) {
+int run_command(const RunOptions& given, const CommonOptions& common) {
   const WatchOptions& options = given.watch;
   Scenario scenario = load_scenario(given.path);
   OperatorRunner runner(apply_sets(scenario, common));
@@ -73,7 +73,7 @@ int run(const Options& given, const CommonOptions& common) {
 }  // namespace
 
 Command add_run(CLI::App& app, CommonOptions& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   CLI::App* sub =
       app.add_subcommand("run", "Run a scenario: an operator over a grid of shapes, beside the paper's numbers");
   sub->add_option("SCENARIO", options->path, "YAML file, see docs/scenarios.md")->required();
@@ -96,7 +96,7 @@ Exit status 1 when a cell faults or has DMA findings; a large error against the 
   mtsim run scenarios/paper/table_viii.yaml
   mtsim run scenarios/paper/table_viii.yaml --perturb 32
   mtsim run scenarios/paper/table_viii.yaml --set ddr.bandwidth_gb_s=60 --set "m=[1024, 8192]")");
-  return {sub, [options, &common] { return run(*options, common); }};
+  return {sub, [options, &common] { return run_command(*options, common); }};
 }
 
 }  // namespace mtsim::scenarios

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 
 #include "isa/assembler.h"
@@ -20,7 +19,7 @@ namespace {
 constexpr const char* k_output_writer = "-o";
 constexpr const char* k_page_writer = "--html";
 
-struct Options {
+struct ScheduleOptions {
   std::string file;
   std::string part;
   ProgramOptions program;
@@ -33,13 +32,19 @@ struct Options {
   std::int64_t cycles = k_default_page_cycles;
 };
 
-isa::Rescheduled doctor(const Options& options, const isa::Program& program, const isa::Pipeline& pipeline) {
+/// What came of --html.
+struct WrittenPage {
+  std::string text;  // for the user
+  Json fault;        // of the run it records, when that was stopped by a fault or at its limit; else null
+};
+
+isa::Rescheduled doctor(const ScheduleOptions& options, const isa::Program& program, const isa::Pipeline& pipeline) {
   return isa::reschedule(program, pipeline, {options.program.allow == "assumed", options.independent});
 }
 
 // The scheduler on the inner loops of hand packets: what it finds, and the program with them replaced.
-int run_doctor(const Options& options, const CommonOptions& common, const isa::Rescheduled& result,
-               const std::string& page_text) {
+void run_doctor(const ScheduleOptions& options, const CommonOptions& common, const isa::Rescheduled& result,
+                const WrittenPage& page) {
   Json loops = Json::array();
   std::string text;
   for (const isa::RescheduledLoop& loop : result.loops) {
@@ -56,8 +61,9 @@ int run_doctor(const Options& options, const CommonOptions& common, const isa::R
   }
   if (result.loops.empty()) text = "no loop of one block in hand packets\n";
   if (!options.output.empty()) sim::write_file(options.output, k_output_writer, isa::print(result.program));
-  emit(common, {{"file", options.file}, {"rescheduled", loops}}, text + page_text);
-  return k_exit_done;
+  Json json = {{"file", options.file}, {"rescheduled", loops}};
+  if (!page.fault.is_null()) json["fault"] = page.fault;
+  emit(common, json, text + page.text);
 }
 
 // What the scheduler said of .linear loops, and what it says of loops in hand packets.
@@ -72,9 +78,9 @@ std::vector<std::string> remarks_on(const isa::Rescheduled& rescheduled) {
   remarks.reserve(rescheduled.loops.size());
   for (const isa::RescheduledLoop& loop : rescheduled.loops) {
     remarks.push_back(loop.replaced
-                          ? fmt::format("Loop {}: {} cycles an iteration, {} by hand.", loop.report.label,
+                          ? fmt::format("Loop '{}': {} cycles an iteration, {} by hand.", loop.report.label,
                                         loop.report.interval, loop.hand_interval)
-                          : fmt::format("Loop {} is the hand schedule's: {}.", loop.report.label, loop.why_kept));
+                          : fmt::format("Loop '{}' is the hand schedule's: {}.", loop.report.label, loop.why_kept));
   }
   if (remarks.empty()) remarks.emplace_back("No loop of one block in hand packets: nothing was scheduled anew.");
   return remarks;
@@ -85,7 +91,7 @@ std::string role_of(const isa::Program& program) {
 }
 
 // The program as the spec runs it must be the one the page shows.
-ExecSpec load_run(const Options& options, const isa::Program& program, const sim::Machine& machine) {
+ExecSpec load_run(const ScheduleOptions& options, const isa::Program& program, const sim::Machine& machine) {
   ExecSpec spec = load_exec_spec(options.spec, machine.config());
   if (!isa::same_file(spec.program.file, options.file)) {
     throw UsageError(fmt::format("--run {}: it runs '{}' and not '{}'; name the spec of this program", options.spec,
@@ -104,17 +110,30 @@ std::string counted(std::size_t count, const std::string& what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-// "12 packets, 1 loop, 0 hazards"
+// "12 packets, 1 loop, 0 hazards", and warnings if there are any
 std::string counts_of(const Json& schedule) {
   const Json& findings = schedule["findings"];
-  const auto hazards = std::count_if(findings.begin(), findings.end(),
-                                     [](const Json& finding) { return finding["hazard"].get<bool>(); });
+  std::size_t hazards = 0, warnings = 0;
+  for (const Json& finding : findings) {
+    if (finding["hazard"].get<bool>()) {
+      ++hazards;
+    } else if (finding["severity"] == to_string(isa::Severity::warning)) {
+      ++warnings;
+    }
+  }
   return fmt::format("{}, {}, {}", counted(schedule["packets"].size(), "packet"),
-                     counted(schedule["loops"].size(), "loop"), counted(static_cast<std::size_t>(hazards), "hazard"));
+                     counted(schedule["loops"].size(), "loop"), counted(hazards, "hazard")) +
+         (warnings > 0 ? ", " + counted(warnings, "warning") : "");
 }
 
-// Writes the page; gives the line that says so.
-std::string write_page(const Options& options, const isa::Program& program, const isa::Rescheduled& rescheduled,
+// ", a run of 17 cycles", and how much of it is in the page when that is not all.
+std::string text_of(const Json& run) {
+  std::string text = fmt::format(", a run of {} cycles", run["cycles"].get<std::int64_t>());
+  if (run["cut"].get<bool>()) text += fmt::format(", the first {} recorded", run["recorded"].get<std::int64_t>());
+  return text;
+}
+
+WrittenPage write_page(const ScheduleOptions& options, const isa::Program& program, const isa::Rescheduled& rescheduled,
                        const sim::Machine& machine) {
   const isa::Pipeline& pipeline = machine.config().pipeline;
   Page page;
@@ -138,17 +157,23 @@ std::string write_page(const Options& options, const isa::Program& program, cons
     const ExecSpec spec = load_run(options, program, machine);
     run = run_json(spec, machine, options.cycles);
   }
+  WrittenPage written;
   sim::write_file(options.html, k_page_writer, page_html(page, schedules, run));
-  std::string text = options.html + ": " + counts_of(schedules[0]);
-  if (!run.is_null()) text += fmt::format(", a run of {} cycles", run["cycles"].get<std::int64_t>());
+  written.text = options.html + ": " + counts_of(schedules[0]);
+  if (!run.is_null()) written.text += text_of(run);
   if (schedules.size() > 1) {
     const std::string beside = options.compare.empty() ? "the scheduler's" : options.compare;
-    text += fmt::format("; beside it {}: {}", beside, counts_of(schedules[1]));
+    written.text += fmt::format("; beside it {}: {}", beside, counts_of(schedules[1]));
   }
-  return text + "; open it in a browser\n";
+  written.text += "; open it in a browser\n";
+  if (!run.is_null() && !run["fault"].is_null()) {
+    written.fault = run["fault"];
+    written.text += "fault: " + run["fault"]["text"].get<std::string>() + "\n";
+  }
+  return written;
 }
 
-void check_page_options(const Options& options) {
+void check_page_options(const ScheduleOptions& options) {
   if (options.html.empty()) {
     for (const auto& [name, given] :
          {std::pair{"--compare", !options.compare.empty()}, std::pair{"--run", !options.spec.empty()},
@@ -171,7 +196,7 @@ void check_page_options(const Options& options) {
   sim::require_writable(options.html, k_page_writer);
 }
 
-int run(const Options& options, const CommonOptions& common) {
+int schedule_command(const ScheduleOptions& options, const CommonOptions& common) {
   if ((!options.output.empty() || options.independent) && !options.reschedule) {
     throw UsageError("schedule: -o and --independent go with --reschedule");
   }
@@ -187,24 +212,29 @@ int run(const Options& options, const CommonOptions& common) {
       options.reschedule && options.html.empty() ? "" : isa::schedule_text(program, pipeline, options.part);
   isa::Rescheduled rescheduled;
   if (options.reschedule || !options.html.empty()) rescheduled = doctor(options, program, pipeline);
-  std::string page_text;
-  if (!options.html.empty()) page_text = write_page(options, program, rescheduled, machine);
-  if (options.reschedule) return run_doctor(options, common, rescheduled, page_text);
+  WrittenPage page;
+  if (!options.html.empty()) page = write_page(options, program, rescheduled, machine);
+  const int exit_code = page.fault.is_null() ? k_exit_done : k_exit_failed;
+  if (options.reschedule) {
+    run_doctor(options, common, rescheduled, page);
+    return exit_code;
+  }
   Json linear = Json::array();
   std::string reports;
   for (const isa::LoopReport& report : program.linear_loops) {
     linear.push_back(loop_report_json(report));
     reports += isa::print(report) + "\n";
   }
-  emit(common, {{"file", options.file}, {"loops", loops_json(isa::loops(program, pipeline))}, {"linear", linear}},
-       page_text.empty() ? reports + text : page_text);
-  return k_exit_done;
+  Json json = {{"file", options.file}, {"loops", loops_json(isa::loops(program, pipeline))}, {"linear", linear}};
+  if (!page.fault.is_null()) json["fault"] = page.fault;
+  emit(common, json, page.text.empty() ? reports + text : page.text);
+  return exit_code;
 }
 
 }  // namespace
 
 Command add_schedule(CLI::App& app, CommonOptions& common) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ScheduleOptions>();
   CLI::App* sub = app.add_subcommand("schedule", "Show a schedule: a row a cycle, a column a unit, results in flight");
   sub->add_option("FILE", options->file, "Assembly file")->required();
   sub->add_option("PART", options->part,
@@ -227,13 +257,14 @@ Command add_schedule(CLI::App& app, CommonOptions& common) {
   add_json_option(*sub, common);
   add_machine_options(*sub, common);
   sub->footer(R"(
+Exit status 1 when the run of --run faults or reaches max_cycles; the page is written, and says where.
 For .linear code also what bounds each loop, the interval found and what stands in the way of a shorter one.
   mtsim schedule kernels/gemm/gemm_f32_6x128.s          Table I of the paper as a picture
   mtsim schedule k.s loop --json -                      initiation interval and unit use as JSON
   mtsim schedule --reschedule k.s -o faster.s           can the hand schedule be beaten?
   mtsim schedule k.s --html k.html --run k.yaml         a page to step through, with values
   mtsim schedule k.s --html k.html --reschedule         hand and scheduler side by side)");
-  return {sub, [options, &common] { return run(*options, common); }};
+  return {sub, [options, &common] { return schedule_command(*options, common); }};
 }
 
 }  // namespace mtsim::scenarios

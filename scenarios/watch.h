@@ -3,7 +3,6 @@
 // every command that launches something. And a mistake to be watched, for who has no race at hand.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,6 +12,10 @@
 #include "sim/interceptor.h"
 #include "sim/suppression.h"
 #include "sim/trace.h"
+
+namespace CLI {
+class App;
+}
 
 namespace mtsim::scenarios {
 

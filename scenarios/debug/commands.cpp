@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 
 #include "isa/diagnostic.h"
@@ -38,15 +39,15 @@ const std::vector<DebugCommands::Row>& DebugCommands::rows() {
        &Debugger::reverse_resume},
       {"run", "r", "", "run from the start to the first stop", 0, false, &Debugger::run_again},
       {"restart", "start", "", "go to the start", 0, false, &Debugger::restart},
-      {"break", "b", "LABEL | cycle N | line N | packet N", "stop in front of a packet, or when a cycle is reached", 2,
-       false, &Debugger::break_at},
+      {"break", "b", "LABEL | cycle N | line N | FILE:LINE | packet N",
+       "stop in front of a packet, or when a cycle is reached", 2, false, &Debugger::break_at},
       {"watch", "w", "R3 | VR17 | sm:0x100[:BYTES] | am:AR0+0x80[:BYTES]",
        "stop when it changes; shows old and new and which packet did it", 1, false, &Debugger::watch},
       {"catch", "", "old-read", "stop at a read of a register whose newer result is in flight", 1, false,
        &Debugger::catch_event},
       {"delete", "d", "[NUMBER]", "forget one stop, or all", 1, false, &Debugger::remove},
-      {"info", "i", "breakpoints | registers | flight", "list the stops, the registers that are not 0, or `flight`", 1,
-       false, &Debugger::info},
+      {"info", "i", "breakpoints | registers [REGISTER] | flight",
+       "list the stops, the registers that are not 0, or `flight`", 2, false, &Debugger::info},
       {"print", "p x", "REGISTER | PARAMETER | sm:ADDRESS | am:ADDRESS [TYPE] [COUNT]",
        "values as f16, f32, f64, hex[8|16|32], int[8|16|32]; an address is a sum of numbers and registers", 3, false,
        &Debugger::print},
@@ -71,7 +72,7 @@ const DebugCommands::Row& DebugCommands::find(const std::string& word) {
       if (word == other) return row;
     }
     if (word == row.name) return row;
-    if (row.name.starts_with(word)) beginning.push_back(&row);
+    if (!word.empty() && row.name.starts_with(word)) beginning.push_back(&row);
     names.push_back(row.name);
   }
   if (beginning.size() == 1) return *beginning.front();
@@ -95,7 +96,7 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-/// gdb says type and count behind a slash: `print/x`, `x/8f`.
+/// gdb says type and count behind a slash: `print/x`, `x/8f`, `p /x R3`.
 void add_words_of_slash(const std::string& text, Debugger::Words& words) {
   const std::size_t letter = std::min(text.find_first_not_of("0123456789"), text.size());
   if (letter > 0) words.push_back(text.substr(0, letter));
@@ -114,6 +115,18 @@ const ValueType& require_type(const std::string& name) {
   throw UsageError(fmt::format("unknown type '{}'{}; types: {}", name, isa::did_you_mean(name, names), known));
 }
 
+/// The path of the program's own file or of one it includes, given as a path or by its name alone.
+std::string file_of(const std::string& name, const isa::Program& program) {
+  std::set<std::string> files = {program.file};
+  for (const isa::Packet& packet : program.packets) files.insert(packet.instructions.front().place.file);
+  std::string known;
+  for (const std::string& file : files) {
+    if (file == name || file.ends_with("/" + name)) return file;
+    known += (known.empty() ? "" : ", ") + file;
+  }
+  throw UsageError(fmt::format("no file '{}' in this program; it is made of {}", name, known));
+}
+
 bool is_number(const std::string& word) { return !word.empty() && word.front() >= '0' && word.front() <= '9'; }
 
 }  // namespace
@@ -126,6 +139,10 @@ std::string Debugger::run(const std::string& line) {
   if (const std::size_t slash = name.find('/'); slash != std::string::npos) {
     add_words_of_slash(name.substr(slash + 1), words);
     name.resize(slash);
+  } else if (!words.empty() && words.front().starts_with('/')) {
+    const std::string text = words.front().substr(1);
+    words.erase(words.begin());
+    add_words_of_slash(text, words);
   }
   const DebugCommands::Row& row = DebugCommands::find(name);
   if (words.size() > row.most) {
@@ -145,20 +162,22 @@ Stop Debugger::packets_of(const Words& words) const {
   const auto count = static_cast<int>(program.packets.size());
   Stop stop;
   const bool bare_number = words.size() == 1 && is_number(words[0]);  // a line, as in gdb
-  if (words[0] == "line" || bare_number) {
-    const std::int64_t wanted = parse_count(words.back(), "a line");
+  const std::size_t colon = words[0].rfind(':');
+  if (words[0] == "line" || bare_number || colon != std::string::npos) {
+    const std::string file = colon == std::string::npos ? program.file : file_of(words[0].substr(0, colon), program);
+    const std::int64_t wanted =
+        parse_count(colon == std::string::npos ? words.back() : words[0].substr(colon + 1), "a line");
     std::int64_t line = INT64_MAX;  // the first one from there on that has packets
     for (int p = 0; p < count; ++p) {
       for (const auto& instruction : program.packets[static_cast<std::size_t>(p)].instructions) {
-        if (instruction.place.file != program.file || instruction.place.line < wanted) continue;
+        if (instruction.place.file != file || instruction.place.line < wanted) continue;
         if (instruction.place.line < line) stop.packets.clear();
         line = std::min<std::int64_t>(line, instruction.place.line);
         if (instruction.place.line == line) stop.packets.insert(p);
       }
     }
-    if (stop.packets.empty())
-      throw UsageError(fmt::format("{} has no packet on line {} or behind it", program.file, wanted));
-    stop.text = fmt::format("line {}", line);
+    if (stop.packets.empty()) throw UsageError(fmt::format("{} has no packet on line {} or behind it", file, wanted));
+    stop.text = file == program.file ? fmt::format("line {}", line) : fmt::format("{}:{}", file, line);
     return stop;
   }
   if (words[0] == "packet" || words[0].starts_with("*")) {
@@ -174,7 +193,7 @@ Stop Debugger::packets_of(const Words& words) const {
     std::vector<std::string_view> names;
     names.reserve(program.labels.size());
     for (const auto& [name, packet] : program.labels) names.push_back(name);
-    throw UsageError(fmt::format("no label '{}'{}; write break LABEL, cycle N, line N or packet N", words[0],
+    throw UsageError(fmt::format("no label '{}'{}; write break LABEL, cycle N, line N, FILE:LINE or packet N", words[0],
                                  isa::did_you_mean(words[0], names)));
   }
   if (label->second >= count) throw UsageError(fmt::format("'{}' stands behind the last packet", words[0]));
@@ -186,7 +205,7 @@ Stop Debugger::packets_of(const Words& words) const {
 std::string Debugger::break_at(const Words& words) {
   const bool takes_number = !words.empty() && (words[0] == "cycle" || words[0] == "line" || words[0] == "packet");
   if (words.empty() || takes_number != (words.size() == 2)) {
-    throw UsageError("break takes LABEL, cycle N, line N or packet N");
+    throw UsageError("break takes LABEL, cycle N, line N, FILE:LINE or packet N");
   }
   Stop stop;
   if (words[0] == "cycle") {
@@ -269,6 +288,8 @@ std::string Debugger::registers_text() const {
 
 std::string Debugger::info(const Words& words) {
   const auto means = [&](std::string_view name) { return !words.empty() && name.starts_with(words[0]); };
+  if (words.size() == 2 && means("registers")) return print({words[1]});
+  if (words.size() == 2) throw UsageError("info takes breakpoints, registers, registers REGISTER or flight");
   if (means("breakpoints") || means("watchpoints") || means("stops")) return stops_text();
   if (means("registers")) return registers_text();
   if (means("flight")) return flight({});

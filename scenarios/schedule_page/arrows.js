@@ -43,8 +43,8 @@ class Arrows {
   }
 
   draw(arrows, labelled) {
-    const { overlay, figure, cells } = this.grid;
-    const origin = figure.getBoundingClientRect();
+    const { overlay, table, cells } = this.grid;
+    const origin = table.getBoundingClientRect();
     const boxOf = (element) => {
       const box = element.getBoundingClientRect();
       return { left: box.left - origin.left, right: box.right - origin.left, top: box.top - origin.top, bottom: box.bottom - origin.top,

@@ -36,6 +36,8 @@ class Schedule {
     this.findingsOf = data.cells.map(() => []);
     for (const finding of data.findings) for (const id of finding.cells) this.findingsOf[id].push(finding);
     this.hazards = data.findings.filter((finding) => finding.hazard);
+    this.warnings = data.findings.filter((finding) => !finding.hazard && finding.severity === 'warning');
+    this.notes = data.findings.filter((finding) => !finding.hazard && finding.severity !== 'warning');
     this.numbers = new Map();
     for (const { file, count } of data.registers) {
       for (let i = 0; i < count; ++i) this.numbers.set(file + i, this.numbers.size);
@@ -47,6 +49,8 @@ class Schedule {
   cycleInPart(packet) {
     return this.packets[packet].at - this.packets[this.parts[this.partOf[packet]].first].at;
   }
+
+  isWarned(id) { return this.findingsOf[id].some((finding) => !finding.hazard && finding.severity === 'warning'); }
 
   isHazard(id) { return this.findingsOf[id].some((finding) => finding.hazard); }
 
@@ -68,6 +72,9 @@ class Schedule {
     const part = this.parts[this.partOf[packet]];
     return `cycle ${this.cycleInPart(packet)} of ${this.nameOf(part)}`;
   }
+
+  /** "packet 15, cycle 3 of loop ‘loop’"; behind the last packet there is no cycle. */
+  packetName(packet) { return `packet ${packet}` + (packet < this.packets.length ? `, ${this.placeOf(packet)}` : ', behind the last'); }
 
   nameOf(part) {
     const loop = part.loop >= 0 ? `‘${this.loops[part.loop].label}’` : '';

@@ -5,6 +5,11 @@ function figureOf(term, number, note) {
   return make('div', {}, make('dt', {}, term), make('dd', {}, String(number), note ? make('small', {}, ' ' + note) : null));
 }
 
+/** ": 48 instructions, 3 a cycle"; delay slots have none. */
+function useOf({ instructions, slots }) {
+  return instructions ? `: ${plural(instructions, 'instruction')}` + (slots ? `, ${slots} a cycle` : '') : '';
+}
+
 /** The sentence that says what holds the interval up. */
 function blockerOf(loop) {
   const report = loop.report;
@@ -13,8 +18,7 @@ function blockerOf(loop) {
   if (report.why_not) return `The scheduler does not follow this loop: ${report.why_not}.`;
   const bound = Math.max(report.resource_bound, report.recurrence_bound);
   const binding = report.resource_bound >= report.recurrence_bound
-    ? report.resources.length ? `${report.resources[0].name}: ${plural(report.resources[0].instructions, 'instruction')}` +
-      (report.resources[0].slots ? `, ${report.resources[0].slots} a cycle` : '') : 'resources'
+    ? report.resources.length ? report.resources[0].name + useOf(report.resources[0]) : 'resources'
     : `recurrence: ${report.recurrence.join('; then ')}`;
   const apart = report.independent_bound
     ? ` If accesses through different address registers never overlapped, it would be ${report.independent_bound}.` : '';
@@ -45,8 +49,7 @@ function loopCard(schedule, loop) {
       resource && report.pipelined && report.initiation_interval !== loop.interval ? figureOf('Scheduler', report.initiation_interval, 'cycles') : null),
     make('p.blocker', {}, blockerOf(loop)),
     resource ? make('details', {}, make('summary', {}, 'All bounds'),
-      make('ul', {}, ...report.resources.map((bound) => make('li', {}, `${bound.cycles} cycles: ${bound.name}` +
-        (bound.instructions ? `, ${plural(bound.instructions, 'instruction')}` + (bound.slots ? `, ${bound.slots} a cycle` : '') : ''))),
+      make('ul', {}, ...report.resources.map((bound) => make('li', {}, `${bound.cycles} cycles: ${bound.name}${useOf(bound)}`)),
         ...report.recurrence.map((edge) => make('li', {}, edge)),
         ...report.blocked.map(({ interval, reason }) => make('li', {}, `${interval} blocked by ${reason}`)))) : null,
     use);
@@ -65,16 +68,51 @@ function legend(schedule) {
 }
 
 function findingsList(schedule, show) {
-  const remarks = schedule.findings.filter((finding) => !finding.hazard);
-  const rest = remarks.length ? make('details.remarks', {}, make('summary', {}, `The check also has ${plural(remarks.length, 'remark')} that ${remarks.length === 1 ? 'needs' : 'need'} no change.`),
-    make('ul', {}, ...remarks.map((finding) => make('li', {}, sentenceOf(finding))))) : '';
-  if (!schedule.hazards.length) return make('div', {}, make('p.fine', {}, 'No hazards found.'), rest);
-  return make('section.findings', { 'aria-label': 'Hazards' }, make('h3', {}, plural(schedule.hazards.length, 'hazard')),
-    make('ol', {}, ...schedule.hazards.map((finding) => make('li', {},
-      make('button', { type: 'button', onclick: () => finding.cells.length && show(finding.cells[0]) }, sentenceOf(finding))))), rest);
+  const boxes = [];
+  if (!schedule.hazards.length) boxes.push(make('p.fine', {}, 'No hazards found.'));
+  else boxes.push(make('section.findings', { 'aria-label': 'Hazards' }, make('h3', {}, plural(schedule.hazards.length, 'hazard')), findingsItems(schedule, schedule.hazards, show)));
+  if (schedule.warnings.length) {
+    boxes.push(make('section.findings.warnings', { 'aria-label': 'Warnings' },
+      make('h3', {}, plural(schedule.warnings.length, 'warning')),
+      findingsItems(schedule, schedule.warnings, show)));
+  }
+  if (schedule.notes.length) {
+    boxes.push(make('details.remarks', {}, make('summary', {}, `The check also has ${plural(schedule.notes.length, 'remark')} that ${schedule.notes.length === 1 ? 'needs' : 'need'} no change.`),
+      findingsItems(schedule, schedule.notes, show)));
+  }
+  return make('div', {}, ...boxes);
 }
 
-/** "SSTW (line 6) reads the old R2: ... lands 1 cycle later." with what to do. */
+const PLACES_SHOWN = 12;
+
+/** A button a finding, which goes to its first instruction; what is said of many places is said once. */
+function findingsItems(schedule, findings, show) {
+  const alike = new Map();
+  for (const finding of findings) {
+    const sentence = sentenceOf(finding);
+    alike.set(sentence, [...(alike.get(sentence) ?? []), finding]);
+  }
+  const button = (finding, text) => (finding.cells.length ? make('button', { type: 'button', onclick: () => show(finding.cells[0]) }, text) : text);
+  return make('ol', {}, ...[...alike].map(([sentence, all]) => {
+    if (all.length === 1) return make('li', {}, button(all[0], withPlace(all[0], sentence)), make('span.where', {}, whereOf(schedule, all[0])));
+    const places = all.slice(0, PLACES_SHOWN).flatMap((finding, i) => [i ? ', ' : ' ', button(finding, finding.place)]);
+    const more = all.length > PLACES_SHOWN ? `, and ${all.length - PLACES_SHOWN} more` : '';
+    return make('li', {}, `${sentence} ${plural(all.length, 'time')}:`, ...places, make('span.where', {}, more));
+  }));
+}
+
+/** " cycle 3 of loop ‘loop’", and how many more instructions the finding is about. */
+function whereOf(schedule, { cells }) {
+  if (!cells.length) return '';
+  return ` ${schedule.placeOf(schedule.cells[cells[0]].packet)}` + (cells.length > 1 ? ` and ${plural(cells.length - 1, 'more place')}` : '');
+}
+
+/** "SSTW (line 6) reads the old R2: ... lands 1 cycle later." with what to do behind it. */
 function sentenceOf(finding) {
   return finding.message + (finding.suggestion ? `; ${finding.suggestion}` : '') + '.';
+}
+
+/** With "line 6: " in front, unless the sentence says so itself. */
+function withPlace({ place, message }, sentence) {
+  return place && !message.includes(`(${place})`) ? `${place}: ${sentence}` : sentence;
 }

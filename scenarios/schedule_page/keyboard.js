@@ -78,12 +78,12 @@ class Keyboard {
   }
 
   hazard(by) {
-    const grid = this.here().grid;
-    const { schedule } = grid;
-    const all = [...new Set(schedule.hazards.flatMap(({ cells }) => cells))].sort((a, b) => a - b);
+    const { grids, current } = this.page;
+    const all = grids.flatMap((grid, g) => [...new Set(grid.schedule.hazards.flatMap(({ cells }) => cells))].sort((a, b) => a - b).map((id) => ({ g, grid, id })));
     if (!all.length) return announce('No hazards found.');
-    const id = this.page.current ? this.page.current.id : by > 0 ? -1 : Infinity;
-    const next = by > 0 ? all.find((other) => other > id) ?? all[0] : [...all].reverse().find((other) => other < id) ?? all[all.length - 1];
-    return this.page.focus(grid, next);
+    const here = current ? { g: grids.indexOf(current.grid), id: current.id } : { g: by > 0 ? -1 : grids.length, id: 0 };
+    const order = (a, b) => a.g - b.g || a.id - b.id;
+    const next = by > 0 ? all.find((one) => order(one, here) > 0) ?? all[0] : all.findLast((one) => order(one, here) < 0) ?? all[all.length - 1];
+    return this.page.focus(next.grid, next.id);
   }
 }

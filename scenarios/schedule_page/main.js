@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts the page together and ties pointing, focus and keys to the figure.
 
+/** Pixels below which two schedules stand one above the other. */
+const LEAST_FOR_TWO = 1000;
+
 class Page {
   constructor() {
     this.current = null;  // {grid, id} that has the focus
     this.all = false;     // all arrows of the part
     this.run = null;
-    this.grids = SCHEDULES.map((schedule) => new Grid(schedule, SCHEDULES.length > 1));
+    this.grids = SCHEDULES.map((schedule) => new Grid(schedule));
     this.arrows = new Map(this.grids.map((grid) => [grid, new Arrows(grid)]));
     this.build();
     this.grids.forEach((grid) => this.listen(grid));
     if (DATA.run) this.run = new RunPanel(SCHEDULES[0], this.grids[0], DATA.run);
     else this.showHint();
     if (!DATA.run) Inspector.showNothing(SCHEDULES[0]);
-    fitDock();
+    this.fit();
     this.keyboard = new Keyboard(this);
     this.openPart();
     this.listenToButtons();
@@ -27,20 +30,35 @@ class Page {
     if (second) byId('subtitle').textContent = first.file === second.file ? `${first.role} beside ${second.role}, for ${first.machine}, ${first.file}`
       : `${first.role} (${first.file}) beside ${second.role} (${second.file}), for ${first.machine}`;
     const main = byId('schedules');
-    main.classList.toggle('pair', SCHEDULES.length > 1);
     SCHEDULES.forEach((schedule, index) => {
       const grid = this.grids[index];
       const last = schedule.packets[schedule.packets.length - 1];
       const cycles = last ? last.at + last.cycles : 0;
-      main.append(make('section.schedule', { 'data-schedule': index, 'aria-label': `${schedule.name}, ${schedule.role}`, class: SCHEDULES.length > 1 ? 'schedule compact' : 'schedule' },
-        make('h2', {}, SCHEDULES.length > 1 ? schedule.role[0].toUpperCase() + schedule.role.slice(1) : 'Schedule', make('small', {}, ` ${plural(schedule.packets.length, 'packet')}, ${cycles} cycles from top to bottom`)),
+      main.append(make('section.schedule', { 'data-schedule': index, 'aria-label': `${schedule.name}, ${schedule.role}` },
+        make('h2', {}, second ? this.headingOf(schedule) : 'Schedule', make('small', {}, ` ${plural(schedule.packets.length, 'packet')}, ${cycles} cycles from top to bottom`)),
         make('div.loops', {}, ...schedule.loops.map((loop) => loopCard(schedule, loop))),
         ...schedule.remarks.map((remark) => make('p.remarks', {}, remark)),
+        index === 0 && DATA.run?.fault ? faultBox(schedule, DATA.run, () => this.goToFault()) : null,
         legend(schedule), findingsList(schedule, (id) => this.focus(grid, id)),
         schedule.arrows_complete ? null : make('p.notice', {}, 'The program has more paths than were followed: arrows and live registers may be missing.'),
         grid.figure));
     });
     byId('stack-button').hidden = SCHEDULES.length < 2;
+    if (second) this.arrange(window.innerWidth < LEAST_FOR_TWO);
+  }
+
+  /** Of one of two: by its file, or by who made it. */
+  headingOf({ file, role }) {
+    return SCHEDULES[0].file === SCHEDULES[1].file ? role[0].toUpperCase() + role.slice(1) : file.replace(/^.*\//, '');
+  }
+
+  /** To the end of the recording, and to the packet that was stopped. */
+  goToFault() {
+    const [grid] = this.grids;
+    const { fault } = DATA.run;
+    this.run.goTo(this.run.replay.length);
+    const [cell] = grid.schedule.cellsOf[fault.pc] ?? [];
+    if (cell !== undefined) keepVisible(grid.cells[cell]);
   }
 
   showHint() {
@@ -112,11 +130,29 @@ class Page {
 
   toggleStack() {
     if (SCHEDULES.length < 2) return;
-    const stacked = !byId('schedules').classList.toggle('pair');
+    const { current } = this;
+    this.arrange(byId('schedules').classList.contains('pair'));
+    this.fit();
+    if (this.run) this.run.show();
+    if (current) this.focus(current.grid, current.id);
+    else this.rest();
+  }
+
+  /** Two schedules one above the other, with all columns and operands, or side by side. */
+  arrange(stacked) {
+    byId('schedules').classList.toggle('pair', !stacked);
     byId('stack-button').setAttribute('aria-pressed', String(stacked));
     for (const section of document.querySelectorAll('.schedule')) section.classList.toggle('compact', !stacked);
-    this.grids.forEach((grid) => grid.table.replaceChild(grid.columns(!stacked), grid.table.querySelector('colgroup')));
-    this.rest();
+    const all = SCHEDULES[0].units.map((_, unit) => unit);
+    for (const grid of this.grids) {
+      this.arrows.get(grid).clear();
+      grid.build(!stacked, stacked ? all : unitsUsed(SCHEDULES));
+    }
+  }
+
+  fit() {
+    fitDock();
+    this.grids.forEach((grid) => grid.fit());
   }
 
   toggleTheme() {
@@ -137,7 +173,7 @@ class Page {
     byId('theme-button').addEventListener('click', () => this.toggleTheme());
     byId('print-button').addEventListener('click', () => window.print());
     byId('help-button').addEventListener('click', () => byId('help').showModal());
-    window.addEventListener('resize', () => { fitDock(); this.rest(); });
+    window.addEventListener('resize', () => { this.fit(); this.rest(); });
     window.addEventListener('beforeprint', () => { for (const arrows of this.arrows.values()) arrows.clear(); });
   }
 }

@@ -93,7 +93,7 @@ class Replay {
   get next() { return this.run.steps[this.position] ?? null; }
 
   /** The cycle in which the next packet issues. */
-  get cycle() { return this.next ? this.next.c : this.run.cycles; }
+  get cycle() { return this.next ? this.next.c : this.run.recorded; }
 
   goTo(position) {
     const target = Math.max(0, Math.min(this.length, position));

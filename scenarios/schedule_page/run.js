@@ -59,32 +59,35 @@ class RunPanel {
   sentence() {
     const { replay, run, schedule } = this;
     if (!replay.next) {
-      if (run.cut) return `cycle ${run.cycles}: the recording ends here; the run goes on (--run-cycles)`;
-      return run.status === 'done' ? `done in ${plural(run.cycles, 'cycle')}` : `${run.status} in cycle ${run.cycles}: ${run.fault}`;
+      if (run.cut) return `cycle ${run.recorded}: the recording ends here; the run goes on to cycle ${run.cycles} (--run-cycles)`;
+      return run.fault ? faultTitle(run) : `done in ${plural(run.cycles, 'cycle')}`;
     }
-    return `cycle ${replay.cycle} of ${run.cycles}${run.cut ? ' recorded' : ''}: ${schedule.placeOf(replay.next.p)}`;
+    return `cycle ${replay.cycle} of ${run.cycles}${run.cut ? `, ${run.recorded} recorded` : ''}: ${schedule.placeOf(replay.next.p)}`;
   }
 
   show() {
-    const { replay, schedule } = this;
+    const { replay, run, schedule } = this;
     const next = replay.next;
     this.slider.value = replay.position;
     this.output.textContent = this.sentence();
     for (const button of this.views.children) button.setAttribute('aria-pressed', String(button.dataset.view === this.view));
-    this.grid.setNow(next ? next.p : null);
+    if (next) this.grid.setNow(next.p);
+    else this.grid.setNow(run.fault && !run.cut ? run.fault.pc : null, true);
     if (replay.state.stored.length && this.follow) this.lookAt(replay.state.stored[0]);
     this.showPacket(next);
     this.showFlight();
     this.showValues();
     this.showMemory();
-    if (!next) return;
-    const cells = schedule.cellsOf[next.p].map((id) => schedule.cells[id]);
-    Inspector.showLive(schedule, next.p, new Set(cells.flatMap((cell) => cell.reads)), new Set(cells.flatMap((cell) => cell.writes.map(([register]) => register))));
+    const packet = next ? next.p : run.steps.length ? run.steps[run.steps.length - 1].p : 0;  // at the end that of the last
+    const cells = schedule.cellsOf[packet].map((id) => schedule.cells[id]);
+    Inspector.showLive(schedule, packet, new Set(cells.flatMap((cell) => cell.reads)), new Set(cells.flatMap((cell) => cell.writes.map(([register]) => register))));
   }
 
   showPacket(next) {
     if (!next) {
-      byId('inspector').replaceChildren(make('h3', {}, 'End of the run'), make('p.instruction', {}, this.sentence()));
+      const { fault, cut } = this.run;
+      byId('inspector').replaceChildren(make('h3', {}, cut ? 'End of the recording' : 'End of the run'),
+        ...(fault && !cut ? [make('p.old-read', {}, faultTitle(this.run)), ...faultLines(this.schedule, fault)] : [make('p.instruction', {}, this.sentence())]));
       return;
     }
     const { schedule, replay } = this;
@@ -177,6 +180,24 @@ class RunPanel {
       this.run.memory_left_out ? make('p.old-read', {}, `${this.run.memory_left_out} bytes of the spec's memory are not in this page and read as zero here.`) : '',
       make('table.values', {}, make('tbody', {}, ...rows)));
   }
+}
+
+/** "stopped by a fault in cycle 20628". */
+function faultTitle({ status, fault }) {
+  return status === 'max_cycles' ? `stopped in cycle ${fault.cycle}, at the limit of the spec` : `stopped by a fault in cycle ${fault.cycle}`;
+}
+
+/** Where a run was stopped and why: place, packet, sentence. */
+function faultLines(schedule, fault) {
+  return [make('p', {}, `${schedule.packetName(fault.pc)}, ${fault.place}: `, make('code', {}, fault.packet)), make('p', {}, fault.message)];
+}
+
+/** What stands above the figure when the run did not come to its end; `show` goes there. */
+function faultBox(schedule, run, show) {
+  const { fault } = run;
+  const recorded = run.cut ? `It is not in this page, whose recording ends in cycle ${run.recorded}: --run-cycles ${fault.cycle + 1} records it.` : null;
+  return make('section.findings.fault', { 'aria-label': 'Fault' }, make('h3', {}, `The run was ${faultTitle(run)}`), ...faultLines(schedule, fault),
+    recorded ? make('p', {}, recorded) : null, make('p', {}, make('button', { type: 'button', onclick: show }, 'Go there')));
 }
 
 function foldButton() {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <span>
 
-#include "scenarios/files.h"
+#include "scenarios/exec.h"
 #include "scenarios/schedule_page/page.h"
 #include "sim/core/stepper.h"
 
@@ -48,47 +48,37 @@ Json registers_json(const sim::Stepper& stepper) {
   return json;
 }
 
-class Memories {
- public:
-  explicit Memories(const sim::MachineConfig& machine)
-      : sm(static_cast<std::size_t>(machine.core.sm_bytes)), am(static_cast<std::size_t>(machine.core.am_bytes)) {}
-
-  /// Fills the memories as exec does; what the page gets of it, the first bytes of each image.
-  Json fill(const std::vector<ExecSpec::Image>& images) {
-    for (const ExecSpec::Image& image : images) {
-      const std::span<std::byte> bytes = at(image);
-      if (image.path.empty()) {
-        std::fill(bytes.begin(), bytes.end(), image.fill);
-      } else {
-        read_bytes(image.path, bytes);
-      }
-    }
-    Json json = Json::array();
-    std::size_t left = k_most_memory_bytes;
-    for (const ExecSpec::Image& image : images) {
-      const std::span<std::byte> bytes = at(image);
-      const std::size_t shown = std::min(left, bytes.size());
-      left -= shown;
-      m_left_out += bytes.size() - shown;
-      if (shown == 0) continue;
-      json.push_back(
-          {{"space", to_string(image.space)}, {"address", image.address}, {"data", hex_of(bytes.first(shown))}});
-    }
-    return json;
-  }
-
-  std::size_t left_out() const { return m_left_out; }
-
-  std::vector<std::byte> sm, am;
-
- private:
-  std::span<std::byte> at(const ExecSpec::Image& image) {
-    std::vector<std::byte>& memory = image.space == sim::CoreMemory::sm ? sm : am;
-    return std::span(memory).subspan(image.address, static_cast<std::size_t>(image.bytes));
-  }
-
-  std::size_t m_left_out = 0;
+struct Images {
+  Json json = Json::array();
+  std::size_t left_out = 0;  // bytes
 };
+
+/// What the page gets of the memories at the start: the first bytes of each image.
+Images images_of(const ExecSpec& spec, CoreBytes& memory) {
+  Images images;
+  std::size_t left = k_most_memory_bytes;
+  for (const ExecSpec::Image& image : spec.memory) {
+    const auto bytes = std::span(memory.of(image.space)).subspan(image.address, static_cast<std::size_t>(image.bytes));
+    const std::size_t shown = std::min(left, bytes.size());
+    left -= shown;
+    images.left_out += bytes.size() - shown;
+    if (shown == 0) continue;
+    images.json.push_back(
+        {{"space", to_string(image.space)}, {"address", image.address}, {"data", hex_of(bytes.first(shown))}});
+  }
+  return images;
+}
+
+/// How the run ends, without looking at each step.
+sim::RunResult whole_run(const ExecSpec& spec, const sim::MachineConfig& machine) {
+  CoreBytes memory = initial_memory(spec, machine);
+  sim::Executor executor(memory.sm, memory.am);
+  executor.registers() = spec.registers;
+  sim::RunOptions options;
+  options.entry = spec.entry;
+  options.max_cycles = spec.max_cycles;
+  return executor.run(sim::DecodedProgram(spec.program, machine.pipeline), options);
+}
 
 // Short keys: p packet, c cycle, i issued [register, lands, value, cell, number], s stored [space, address, bytes],
 // l numbers of what landed, o reads of old values [register, number of the newer]. What is empty is left out.
@@ -115,27 +105,30 @@ Json run_json(const ExecSpec& spec, const sim::Machine& machine, std::int64_t mo
     first_cell.push_back(cells);
     cells += static_cast<int>(packet.instructions.size());
   }
-  Memories memories(machine.config());
-  Json memory = memories.fill(spec.memory);
+  CoreBytes memory = initial_memory(spec, machine.config());
+  Images images = images_of(spec, memory);
   sim::Stepper::Options options;
   options.entry = spec.entry;
   options.max_cycles = spec.max_cycles;
   options.undo_steps = 0;
-  sim::Stepper stepper(spec.program, machine.config().pipeline, memories.sm, memories.am, spec.registers, options);
+  sim::Stepper stepper(spec.program, machine.config().pipeline, memory.sm, memory.am, spec.registers, options);
   Json json = {{"spec", spec.path},
                {"entry", spec.entry},
                {"registers", registers_json(stepper)},
-               {"memory", std::move(memory)},
-               {"memory_left_out", memories.left_out()}};
+               {"memory", std::move(images.json)},
+               {"memory_left_out", images.left_out}};
   Json steps = Json::array();
   while (!stepper.ended() && stepper.cycle() < most_cycles) steps.push_back(step_json(stepper.step(), first_cell));
   json["steps"] = std::move(steps);
-  json["cycles"] = stepper.cycle();
+  const sim::RunResult result = stepper.ended() ? stepper.result() : whole_run(spec, machine.config());
+  json["recorded"] = stepper.cycle();
   json["cut"] = !stepper.ended();
-  if (stepper.ended()) {
-    const sim::RunResult result = stepper.result();
-    json["status"] = to_string(result.status);
-    json["fault"] = result.status == sim::RunStatus::done ? "" : result.fault.str();
+  json["cycles"] = result.cycles;
+  json["status"] = to_string(result.status);
+  json["fault"] = nullptr;
+  if (result.fault.kind != sim::FaultKind::none) {
+    json["fault"] = fault_json(result.fault);
+    json["fault"]["text"] = result.fault.str();
   }
   return json;
 }

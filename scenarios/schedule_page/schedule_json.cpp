@@ -210,8 +210,22 @@ class Writer {
     return read != m_flow.early.end() && read->first == at;
   }
 
-  // A scheduler reads old values on purpose; in packets written by hand it is a hazard. The check says nothing of
-  // .linear code; of the doctor's packets it cannot know whose they are.
+  /// "line 6", or "part.s:6" of an included file.
+  std::string place_text(const isa::Place& place) const {
+    if (place.line == 0) return "";
+    return place.file == m_program.file ? fmt::format("line {}", place.line)
+                                        : fmt::format("{}:{}", place.file, place.line);
+  }
+
+  // A hazard is what may make a value wrong or lead astray; work that nobody needs is none. A scheduler reads old
+  // values on purpose; in packets written by hand it is a hazard. The check says nothing of .linear code; of the
+  // doctor's packets it cannot know whose they are.
+  static bool is_hazard(const isa::Diagnostic& found, bool by_hand) {
+    static constexpr std::string_view k_harmless[] = {"overwritten-unused", "analysis-stopped"};
+    if (found.severity == isa::Severity::note) return found.code == "read-in-flight" && by_hand;
+    return std::find(std::begin(k_harmless), std::end(k_harmless), found.code) == std::end(k_harmless);
+  }
+
   Json findings() const {
     Json json = Json::array();
     for (const isa::Diagnostic& found : isa::check(m_program, m_pipeline)) {
@@ -227,11 +241,10 @@ class Writer {
           by_hand = by_hand || !m_schedule.scheduled;
         }
       }
-      const bool hazard = found.severity != isa::Severity::note || (found.code == "read-in-flight" && by_hand);
       json.push_back({{"severity", to_string(found.severity)},
-                      {"hazard", hazard},
+                      {"hazard", is_hazard(found, by_hand)},
                       {"code", found.code},
-                      {"line", found.place.line},
+                      {"place", place_text(found.place)},
                       {"message", found.message},
                       {"suggestion", found.suggestion},
                       {"cells", at}});

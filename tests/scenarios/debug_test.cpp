@@ -111,6 +111,17 @@ TEST_CASE("breakpoints stop in front of a label, line or packet, and when a cycl
                            "the program is done: 42 cycles, 21 packets and 21 idles\n"));
 }
 
+TEST_CASE("a breakpoint may name the file, also one that is included", "[debug]") {
+  const Session session;
+  session.write("sum.inc.s", "SADD.M1 R2, R2, R3\nSADD.M1 R3, R3, R3\n");
+  session.write("k.s", "SMOVI24 1, R2\n.include \"sum.inc.s\"\nSBR R63\nSNOP 6\n");
+  const std::string out = session.out("b k.s:3\nb sum.inc.s:2\nc\n");
+  CHECK_THAT(out, Contains("stop 1: breakpoint at line 3\n  packet 3, k.s:3\n"));
+  CHECK_THAT(out, Contains("stop 2: breakpoint at sum.inc.s:2\n  packet 2, sum.inc.s:2\n"));
+  CHECK_THAT(out, EndsWith("stop 2: breakpoint at sum.inc.s:2\n=> cycle 2, packet 2, sum.inc.s:2: "
+                           "SADD.M1 R3, R3, R3\n"));
+}
+
 TEST_CASE("run stops at a breakpoint in front of the first packet", "[debug]") {
   CHECK_THAT(Session().out("b 3\nc\nrun\n"), EndsWith("stop 1: breakpoint at line 3\n=> cycle 0, packet 0, k.s:3: "
                                                       "SMVAGA.M1 R10, AR8 | SMOVI24 1, R2\n"));
@@ -182,6 +193,7 @@ TEST_CASE("commands may be cut short where they stay unique, and gdb's names wor
   const std::string out = Session().out("s 2\nrs\nni\nback 2\nc\nrc\nb loop\nr\nwhere\nl loop\nh rev\nq\nnonsense\n");
   CHECK_THAT(out, Contains("=>*       7    10  loop:  SSUB"));
   CHECK_THAT(out, EndsWith("reverse-continue\n    run backwards to the stop before, or the start (also: rc)\n"));
+  CHECK_THAT(Session().out("s\np /x R2\ninfo registers R16\n"), EndsWith("R2 = 0x1 (hex)\nR16 = 0x3 (3)\n"));
 }
 
 TEST_CASE("a wrong command of a script ends with exit 2, its place and what would be right", "[debug]") {
@@ -196,7 +208,10 @@ TEST_CASE("a wrong command of a script ends with exit 2, its place and what woul
       {"step 0", "0 is too small (steps); at least 1"},
       {"step 1 2", "'2' is one word too many; step takes [N]"},
       {"continue 2", "continue takes none"},
-      {"break", "break takes LABEL, cycle N, line N or packet N"},
+      {"break", "break takes LABEL, cycle N, line N, FILE:LINE or packet N"},
+      {"break j.s:7", "no file 'j.s' in this program; it is made of k.s"},
+      {"break k.s:99", "k.s has no packet on line 99 or behind it"},
+      {"/x", "unknown command ''"},
       {"break lop", "no label 'lop'; did you mean 'loop'?"},
       {"break line 99", "k.s has no packet on line 99 or behind it"},
       {"break packet 13", "there is no packet 13; the last is 12"},
@@ -214,6 +229,8 @@ TEST_CASE("a wrong command of a script ends with exit 2, its place and what woul
       {"catch up", "catch takes old-read"},
       {"delete 4", "there is no stop 4"},
       {"info x", "info takes"},
+      {"info flight R1", "info takes"},
+      {"info registers Q1", "'Q1' is no register"},
   }));
   INFO(command);
   const CommandResult result = Session().script("step\n" + command + "\nstep\n");

@@ -208,12 +208,14 @@ TEST_CASE("a long run is cut and says so", "[page]") {
   const std::string axpy = source("scenarios/examples/axpy.yaml");
   const json run = page_of(folder, k_axpy + " --run " + axpy + " --run-cycles 20")["run"];
   CHECK(run["cut"] == true);
-  CHECK(run["cycles"].get<int>() >= 20);
-  CHECK(run["cycles"].get<int>() < 30);  // the packet that reaches it may idle
-  CHECK_FALSE(run.contains("status"));
+  CHECK(run["recorded"].get<int>() >= 20);
+  CHECK(run["recorded"].get<int>() < 30);  // the packet that reaches it may idle
+  CHECK(run["cycles"] == 75);              // of the whole run
+  CHECK(run["status"] == "done");
   const json whole = page_of(folder, k_axpy + " --run " + axpy)["run"];
   CHECK(whole["cut"] == false);
   CHECK(whole["cycles"] == 75);
+  CHECK(whole["recorded"] == 75);
 }
 
 TEST_CASE("a page holds at most 256 KB of the memory a run starts with, and says what it lacks", "[page]") {
@@ -229,9 +231,47 @@ TEST_CASE("a run that faults ends in the page with the fault", "[page]") {
   const Folder folder;
   folder.write("k.s", "SMOVI 0x7fffffff, R1\nSMVAGA.M1 R1, AR8\nSNOP 1\nSLDW *AR8, R2\nSBR R63\nSNOP 6\n");
   folder.write("k.yaml", "program: k.s\n");
-  const json run = page_of(folder, "k.s --run k.yaml")["run"];
+  const CommandResult made = folder.mtsim("schedule k.s --html f.html --run k.yaml");
+  CHECK(made.exit_code == 1);
+  CHECK_THAT(made.out, Catch::Contains("\nfault: k.s:4:1: core 0, cycle 3, pc 3: alignment fault: "));
+  const json run = data_of(folder.read("f.html"))["run"];
   CHECK(run["status"] == "fault");
-  CHECK_THAT(run["fault"].get<std::string>(), Catch::Contains("alignment fault"));
+  CHECK(run["fault"]["kind"] == "alignment");
+  CHECK(run["fault"]["cycle"] == 3);
+  CHECK(run["fault"]["pc"] == 3);
+  CHECK(run["fault"]["packet"] == "SLDW *AR8, R2");
+  CHECK_THAT(made.out, Catch::Contains(run["fault"]["message"].get<std::string>()));
+  CHECK(folder.mtsim("schedule k.s --html f.html --run k.yaml --json -").json()["fault"]["pc"] == 3);
+}
+
+TEST_CASE("a fault behind the recording is told as well, and so is the limit of the spec", "[page]") {
+  const Folder folder;
+  folder.write("k.s", "SMOVI24 0xF000, R2\nSMVAGA.M1 R2, AR8\nSNOP 1\nloop: SSTW R2, *AR8++[1] | SBR loop\nSNOP 6\n");
+  folder.write("k.yaml", "program: k.s\n");
+  const CommandResult made = folder.mtsim("schedule k.s --html f.html --run k.yaml --run-cycles 10");
+  CHECK(made.exit_code == 1);
+  CHECK_THAT(made.out, Catch::Contains(", a run of 3588 cycles, the first 10 recorded; ") &&
+                           Catch::Contains("cycle 3587, pc 3: address fault"));
+  folder.write("k.yaml", "program: k.s\nmax_cycles: 50\n");
+  CHECK(folder.mtsim("schedule k.s --html f.html --run k.yaml").exit_code == 1);
+  CHECK(data_of(folder.read("f.html"))["run"]["status"] == "max_cycles");
+}
+
+TEST_CASE("a result that nobody reads is a warning and no hazard", "[page]") {
+  const Folder folder;
+  folder.write("k.s", "SMOVI24 1, R2\nSMOVI24 2, R2\nSMVAGA.M1 R10, AR8\nSNOP 1\nSSTW R2, *AR8\nSBR R63\nSNOP 6\n");
+  const CommandResult made = folder.mtsim("schedule k.s --html f.html");
+  const json schedule = data_of(folder.read("f.html"))["schedules"][0];
+  CHECK_THAT(made.out, Catch::Contains(", 1 hazard, 1 warning;"));
+  int found = 0;
+  for (const json& finding : schedule["findings"]) {
+    if (finding["code"] != "overwritten-unused") continue;
+    ++found;
+    CHECK(finding["hazard"] == false);
+    CHECK(finding["severity"] == "warning");
+    CHECK(finding["place"] == "line 1");
+  }
+  CHECK(found == 1);
 }
 
 TEST_CASE("two schedules stand side by side, hand against hand and hand against scheduler", "[page]") {

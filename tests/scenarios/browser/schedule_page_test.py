@@ -39,6 +39,21 @@ memory:
   - {space: sm, address: 0, file: x.bin}
   - {space: am, address: 0, file: w.bin}
 '''
+UNUSED = '''.param word, R10, pointer sm
+  SMOVI24 1, R2 | SMVAGA.M1 R10, AR8
+  SMOVI24 2, R2
+  SNOP 1
+  SSTW R2, *AR8
+  SBR R63
+  SNOP 6
+'''
+RUNAWAY = '''  SMOVI24 0xFFF0, R2
+  SMVAGA.M1 R2, AR8 | SMOVI24 1, R1
+  SNOP 1
+loop:
+  SSTW R1, *AR8++[1] | SBR loop
+  SNOP 6
+'''
 
 
 class PageTest(unittest.TestCase):
@@ -49,6 +64,7 @@ class PageTest(unittest.TestCase):
         files = {'latency.s': LATENCY, 'latency.yaml': LATENCY_SPEC, 'gemm.yaml': GEMM_SPEC,
                  'gemm.s': (ROOT / 'kernels/gemm/gemm_f32_6x128.s').read_text(),
                  'axpy.s': (ROOT / 'scenarios/examples/axpy.s').read_text().replace('SNOP 8', 'SNOP 7'),
+                 'unused.s': UNUSED, 'runaway.s': RUNAWAY, 'runaway.yaml': 'program: runaway.s\n',
                  'naive.s': (ROOT / 'kernels/naive/gemm_naive.s').read_text()}
         for name, text in files.items():
             (cls.folder / name).write_text(text)
@@ -62,17 +78,29 @@ class PageTest(unittest.TestCase):
         cls.browser.__exit__()
         cls.scratch.cleanup()
 
-    def show(self, *arguments):
-        """Makes a page and opens it, as from a file manager."""
+    def show(self, *arguments, exits=0):
+        """Makes a page and opens it, as from a file manager; gives what the command printed."""
         page = self.folder / f'{self.id().rsplit(".", 1)[1]}.html'
-        subprocess.run([MTSIM, 'schedule', *arguments, '--html', page.name], cwd=self.folder, check=True, capture_output=True,
-                       env={**os.environ, 'MTSIM_MEMO': 'off'})
+        made = subprocess.run([MTSIM, 'schedule', *arguments, '--html', page.name], cwd=self.folder, capture_output=True, text=True,
+                              env={**os.environ, 'MTSIM_MEMO': 'off'})
+        self.assertEqual(made.returncode, exits, made.stderr)
         self.browser.open(page.as_uri())
         self.assertEqual(self.browser.run('return document.documentElement.dataset.ready'), 'yes')
         self.assertEqual(self.browser.errors(), [])
+        return made.stdout
+
+    def cut_off(self):
+        """What of the figures cannot be seen: tables wider than their place, and texts wider than their cells."""
+        return self.browser.run('''
+            const wide = [...document.querySelectorAll(".figure:not(.scrolls)")].filter(f => f.firstChild.getBoundingClientRect().width > f.clientWidth + 1)
+                .map(f => `table ${f.firstChild.getBoundingClientRect().width} in ${f.clientWidth}`);
+            const cut = [...document.querySelectorAll("td.op .name, td.op .args:not([title]), thead th:not(.unused)")].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent);
+            const outside = [...document.querySelectorAll("section.schedule")].filter(s => s.getBoundingClientRect().right > innerWidth).map(s => s.ariaLabel);
+            return [...wide, ...cut, ...outside];''')
 
     def tearDown(self):
         self.assertEqual(self.browser.errors(), [])
+        self.browser.resize(1280)
         if SHOTS:
             self.browser.screenshot(SHOTS / f'{self.id().rsplit(".", 1)[1]}.png')
 
@@ -103,13 +131,29 @@ class PageTest(unittest.TestCase):
         # It opens at the part that was asked for.
         self.assertGreater(browser.run('return window.scrollY'), 100)
 
-    def test_everything_fits_1280_pixels(self):
-        for arguments in (('gemm.s',), ('gemm.s', '--run', 'gemm.yaml'), ('gemm.s', '--reschedule'), ('axpy.s',)):
+    def test_no_table_is_cut_off_at_any_width(self):
+        for arguments in (('gemm.s',), ('gemm.s', '--run', 'gemm.yaml'), ('gemm.s', '--reschedule'), ('axpy.s',), ('gemm.s', '--compare', 'axpy.s'),
+                          ('naive.s', '--reschedule'), (str(ROOT / 'kernels/softmax/softmax.s'),)):
             self.show(*arguments)
-            self.assertLessEqual(self.browser.run('return document.documentElement.scrollWidth'), 1280, arguments)
-            cut = self.browser.run('''return [...document.querySelectorAll("section:not(.compact) td.op .args")]
-                .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)''')
-            self.assertEqual(cut, [], arguments)
+            for width in (1280, 1400, 1920):
+                self.browser.resize(width)
+                self.assertLessEqual(self.browser.run('return document.documentElement.scrollWidth'), width, arguments)
+                self.assertEqual(self.browser.count('.figure.scrolls'), 0, (arguments, width))
+                self.assertEqual(self.cut_off(), [], (arguments, width))
+
+    def test_a_window_too_narrow_for_the_table_scrolls_it_with_cycles_in_view(self):
+        browser = self.browser
+        self.show('gemm.s')
+        browser.resize(700)
+        self.assertEqual(browser.count('.figure.scrolls'), 1)
+        self.assertEqual(self.cut_off(), [])
+        last = browser.run('return Math.max(...SCHEDULES[0].cells.keys())')
+        browser.run('document.querySelector(`[data-cell="${arguments[0]}"]`).focus()', last)
+        browser.press('k')
+        cell = browser.run('const b = document.activeElement.getBoundingClientRect(); return [b.left, b.right, b.top, b.bottom]')
+        self.assertGreaterEqual(cell[0], 0)
+        self.assertLessEqual(cell[1], 700)
+        self.assertLess(browser.run('return document.querySelector("tr.pointed-row th.cycle").getBoundingClientRect().left'), 40)
 
     def test_a_mouse_over_an_instruction_draws_its_arrows_and_live_registers(self):
         browser = self.browser
@@ -251,7 +295,36 @@ class PageTest(unittest.TestCase):
     def test_a_cut_run_says_so(self):
         self.show('gemm.s', '--run', 'gemm.yaml', '--run-cycles', '20')
         self.browser.press('}', '}')
-        self.assertIn('the recording ends here', self.browser.text('#run-bar output'))
+        self.assertIn('the recording ends here; the run goes on to cycle 86', self.browser.text('#run-bar output'))
+
+    def test_a_run_that_faults_shows_where(self):
+        browser = self.browser
+        printed = self.show('runaway.s', '--run', 'runaway.yaml', exits=1)
+        self.assertIn('fault: runaway.s:5:3: core 0, cycle 17, pc 3: address fault', printed)
+        box = browser.text('.fault')
+        for fact in ('The run was stopped by a fault in cycle 17', 'packet 3, cycle 0 of loop ‘loop’', 'runaway.s:5:3', 'SSTW', 'reaches outside the memory'):
+            self.assertIn(fact, box)
+        browser.click('.fault button')
+        self.assertEqual(self.packet(), '3')
+        self.assertEqual(browser.count('tr.now.faulted'), 1)
+        self.assertIn('stopped by a fault in cycle 17', browser.text('#run-bar output'))
+        self.assertIn('reaches outside the memory', browser.text('#inspector'))
+        browser.press('[')
+        self.assertEqual(self.packet(), '3')  # about to issue
+        self.assertEqual(browser.count('tr.now.faulted'), 0)
+        self.show('runaway.s', '--run', 'runaway.yaml', '--run-cycles', '10', exits=1)
+        self.assertIn('whose recording ends in cycle', browser.text('.fault'))
+
+    def test_a_result_that_nobody_reads_is_a_warning_and_no_hazard(self):
+        browser = self.browser
+        printed = self.show('unused.s')
+        self.assertIn('0 hazards, 1 warning', printed)
+        self.assertEqual(browser.count('.op.hazard, .hazard-row'), 0)
+        self.assertEqual(browser.count('.op.warned'), 1)
+        self.assertIn('No hazards found', browser.text('main'))
+        self.assertIn('line 2: the result of SMOVI24 in R2 is overwritten before anything reads it', browser.text('.warnings'))
+        browser.click('.warnings button')
+        self.assertIn('overwritten before anything reads it', browser.text('#inspector'))
 
     def test_two_schedules_stand_side_by_side(self):
         browser = self.browser
@@ -272,6 +345,10 @@ class PageTest(unittest.TestCase):
         browser.hover(f'section[data-schedule="1"] [data-cell="{cell}"]')
         self.assertGreater(browser.count('section[data-schedule="1"] svg .arrow'), 0)
         self.assertEqual(browser.count('section[data-schedule="0"] svg .arrow'), 0)
+        self.show('naive.s', '--compare', 'axpy.s')
+        browser.press('n')
+        self.assertEqual(browser.run('return document.activeElement.closest("section").dataset.schedule'), '1')  # the first has no hazard
+        self.assertTrue(browser.run('return document.activeElement.classList.contains("hazard")'))
 
     def test_print_leaves_the_panel_out_and_has_few_pages(self):
         browser = self.browser

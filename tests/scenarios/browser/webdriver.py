@@ -80,6 +80,16 @@ class Browser:
     def open(self, url):
         self._do('POST', '/url', {'url': url})
 
+    def resize(self, width, height=900):
+        """Comes back when the page has been laid out anew."""
+        self._do('POST', '/window/rect', {'width': width, 'height': height})
+        end = time.time() + 20
+        while self.run('return innerWidth') != width:
+            if time.time() > end:
+                raise RuntimeError(f'the window does not become {width} pixels wide')
+            time.sleep(0.02)
+        self.run('return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))')
+
     def run(self, script, *arguments):
         """The value of a JavaScript function body."""
         return self._do('POST', '/execute/sync', {'script': script, 'args': list(arguments)})
