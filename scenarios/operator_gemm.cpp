@@ -148,7 +148,7 @@ class GemmCase final : public MatrixCase {
 
 class NaiveGemmCase final : public MatrixCase {
  public:
-  explicit NaiveGemmCase(const kernels::NaiveGemmPlan& plan) : MatrixCase(plan.shape, plan.dtype), m_plan(plan) {}
+  explicit NaiveGemmCase(const kernels::NaiveGemmPlan& plan) : MatrixCase(plan.shape, plan.layout.y), m_plan(plan) {}
 
   Json plan() const override {
     Json json;
@@ -161,7 +161,7 @@ class NaiveGemmCase final : public MatrixCase {
   }
   sim::DspProgram load(sim::Cluster& cluster, std::uint64_t seed) override {
     load_operands(cluster, seed, GemmWeights::in_out);
-    return kernels::naive_gemm(cluster, m_plan, m_operands);
+    return kernels::naive_gemm(cluster, m_plan, {m_operands.x, {m_operands.w}, m_operands.y});
   }
   Verification verify(const sim::Cluster& cluster) const override {
     return verify_against(cluster, kernels::naive_gemm_error_bound(m_plan));

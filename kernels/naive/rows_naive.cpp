@@ -18,13 +18,13 @@ namespace {
 constexpr std::int64_t k_tile_elements = 2048;
 
 std::string entry_of(NaiveOp op) {
-  constexpr std::array k_entries = {"add", "silu_mul", "softmax", "rmsnorm", "rope_interleaved", "rope_half"};
+  constexpr std::array k_entries = {"add", "silu_mul", "softmax", "rmsnorm", "rope_interleaved", "rope_half", "add"};
   return k_entries[static_cast<std::size_t>(op)];
 }
 
 /// The columns of the one row of a; 0 where there is none.
 std::int64_t constant_columns(const NaiveRowsShape& shape) {
-  if (shape.op == NaiveOp::rmsnorm) return shape.columns;
+  if (shape.op == NaiveOp::rmsnorm || shape.op == NaiveOp::bias) return shape.columns;
   return shape.is_rope() ? shape.columns / shape.heads / 2 : 0;
 }
 
@@ -85,12 +85,14 @@ class NaiveRows {
   void rows(std::int64_t first, std::int64_t count) {
     const std::int64_t columns = m_shape.columns, offset = first * columns * bytes_of(m_shape.dtype);
     m_x->load(m_operands.x + offset, count, columns, columns);
-    if (m_shape.positions.empty()) {
+    const bool listed = !m_shape.positions.empty();
+    if (!listed && m_shape.op != NaiveOp::bias) {  // microcode that takes rows and their one row of a
       call(m_x->values(), count, columns, m_shape.position + first);
     } else {
       for (std::int64_t row = 0; row < count; ++row) {
         m_dsp.loop_iteration();
-        call(m_x->values() + row * m_x->pitch(), 1, columns, m_shape.positions[static_cast<std::size_t>(first + row)]);
+        call(m_x->values() + row * m_x->pitch(), 1, columns,
+             listed ? m_shape.positions[static_cast<std::size_t>(first + row)] : 0);
       }
     }
     m_x->store(m_operands.y + offset, count, columns, columns);
@@ -118,7 +120,7 @@ class NaiveRows {
 NaiveRowsPlan plan_naive_rows(const NaiveRowsShape& shape, const sim::MachineConfig& machine) {
   NaiveRowsPlan plan{.shape = shape};
   const Items items(shape);
-  require_sm(entry_of(shape.op) + ", naive", sm_bytes(shape, 1), machine);
+  require_sm((shape.op == NaiveOp::bias ? "bias" : entry_of(shape.op)) + ", naive", sm_bytes(shape, 1), machine);
   const std::int64_t share = ceil_div(items.count, machine.cluster.cores);
   plan.tile = std::clamp<std::int64_t>(k_tile_elements / items.elements, 1, share);
   while (plan.tile > 1 && sm_bytes(shape, plan.tile) > machine.core.sm_bytes) plan.tile /= 2;

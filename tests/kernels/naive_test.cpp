@@ -3,6 +3,7 @@
 // The microkernels' values are naive_kernel_test.cpp's business.
 #include "kernels/naive/naive.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
@@ -11,6 +12,7 @@
 
 #include "bench_cluster.h"
 #include "kernels/library.h"
+#include "kernels/naive/attention_naive.h"
 #include "reference.h"
 
 namespace mtsim::kernels {
@@ -75,7 +77,7 @@ TEST_CASE("the naive gemm sums in FP32 from the first k to the last and rounds o
   sim::Cluster& cluster = fresh(k_functional);
   const Area in_x(cluster, x, dtype), in_w(cluster, w, dtype), out(cluster, m * n, dtype);
   const NaiveGemmPlan plan = plan_naive_gemm(shape, dtype, machine());
-  expect_clean(cluster.launch(naive_gemm(cluster, plan, {in_x.data, in_w.data, out.data})));
+  expect_clean(cluster.launch(naive_gemm(cluster, plan, {in_x.data, {in_w.data}, out.data})));
   std::vector<float> expected(static_cast<std::size_t>(m * n), 0.0f);
   for (std::int64_t i = 0; i < m; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {
@@ -89,8 +91,9 @@ TEST_CASE("the naive gemm sums in FP32 from the first k to the last and rounds o
 TEST_CASE("the naive gemm takes 19 cycles a multiply-accumulate and little else", "[naive]") {
   sim::Cluster& cluster = fresh({sim::Depth::timing, true});
   const GemmShape shape{24 * 32, 64, 1024};  // a block for each core
-  const GemmOperands operands{cluster.ddr_malloc(4 * shape.m * shape.k), cluster.ddr_malloc(4 * shape.k * shape.n),
-                              cluster.ddr_malloc(4 * shape.m * shape.n)};
+  const NaiveGemmOperands operands{cluster.ddr_malloc(4 * shape.m * shape.k),
+                                   {cluster.ddr_malloc(4 * shape.k * shape.n)},
+                                   cluster.ddr_malloc(4 * shape.m * shape.n)};
   const auto plan = plan_naive_gemm(shape, DType::f32, machine());
   const sim::LaunchResult result = cluster.launch(naive_gemm(cluster, plan, operands));
   const double per_mac = static_cast<double>(result.cycles) / (shape.macs() / 24);
@@ -181,6 +184,235 @@ TEST_CASE("naive row operators agree with libm in both types, Y over X", "[naive
       CHECK(std::fabs(got - expected) <= bound + rounding * std::fabs(expected) + (rounding > 0 ? 0x1p-25 : 0));
     }
   }
+}
+
+TEST_CASE("the naive gemm works in place on columns of wider matrices, with W in parts", "[naive]") {
+  const std::int64_t m = 27, n = 75, k = 70, x_pitch = 81, y_pitch = 90;
+  const bool of_columns = GENERATE(true, false);
+  const std::int64_t part = GENERATE(20, 64, 65, 75, 100);  // of the columns or the rows of W; 100: not full
+  const DType w_dtype = GENERATE(DType::f32, DType::f16);
+  const DType x_dtype = of_columns ? w_dtype : DType::f32, y_dtype = of_columns ? DType::f32 : w_dtype;
+  const std::int64_t across = of_columns ? part : n + 3, along = of_columns ? k : part;
+  const std::int64_t parts = ((of_columns ? n : k) + part - 1) / part;
+  CAPTURE(of_columns, part, to_string(w_dtype));
+  const std::vector<float> x = operand(m * x_pitch, 1, x_dtype);
+  sim::Cluster& cluster = fresh(k_functional);
+  const Area in_x(cluster, x, x_dtype);
+  const std::vector<float> before(static_cast<std::size_t>(m * y_pitch), 7.0f);
+  const Area out(cluster, before, y_dtype);
+  std::vector<std::vector<float>> w;
+  std::vector<Area> in_w;
+  std::vector<sim::Pointer> w_data;
+  for (std::int64_t i = 0; i < parts; ++i) {
+    w.push_back(operand(along * across, static_cast<std::uint32_t>(10 + i), w_dtype));
+    in_w.emplace_back(cluster, w.back(), w_dtype);
+    w_data.push_back(in_w.back().data);
+  }
+  const NaiveGemmPlan plan = plan_naive_gemm({m, n, k},
+                                             {.x = x_dtype,
+                                              .w = w_dtype,
+                                              .y = y_dtype,
+                                              .x_pitch = x_pitch,
+                                              .w_pitch = across,
+                                              .y_pitch = y_pitch,
+                                              .part_columns = of_columns ? part : 0,
+                                              .part_rows = of_columns ? 0 : part},
+                                             machine());
+  REQUIRE(plan.parts() == parts);
+  const std::int64_t x_at = 5, y_at = 11;  // columns
+  expect_clean(cluster.launch(
+      naive_gemm(cluster, plan, {in_x.data + x_at * bytes_of(x_dtype), w_data, out.data + y_at * bytes_of(y_dtype)})));
+  std::vector<float> expected = before;
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      float sum = 0;
+      for (std::int64_t l = 0; l < k; ++l) {
+        const float element = of_columns ? w[j / part][l * across + j % part] : w[l / part][l % part * across + j];
+        sum = fma_f32(x[i * x_pitch + x_at + l], element, sum);
+      }
+      expected[i * y_pitch + y_at + j] = sum;
+    }
+  }
+  CHECK(out.read(cluster) == bytes_in(expected, y_dtype));
+}
+
+TEST_CASE("the naive gemm says what is wrong with a layout", "[naive]") {
+  using Catch::Matchers::Contains;
+  CHECK_THROWS_WITH(plan_naive_gemm({2, 8, 9}, NaiveGemmLayout{.x_pitch = 8}, machine()),
+                    Contains("X has a pitch of 8 elements and rows of 9"));
+  CHECK_THROWS_WITH(plan_naive_gemm({2, 8, 9}, NaiveGemmLayout{.part_columns = 4, .part_rows = 4}, machine()),
+                    Contains("not of both"));
+  const NaiveGemmPlan plan = plan_naive_gemm({2, 8, 9}, NaiveGemmLayout{.part_rows = 4}, machine());
+  CHECK_THROWS_WITH(naive_gemm(fresh(k_functional), plan, {{}, {{}}, {}}), Contains("W has 1 parts, the plan 3"));
+}
+
+TEST_CASE("the naive bias adds its row to each, in both types", "[naive]") {
+  const DType dtype = GENERATE(DType::f32, DType::f16);
+  const std::int64_t rows = 53, columns = 90;
+  const std::vector<float> x = operand(rows * columns, 3, dtype), a = operand(columns, 4, dtype);
+  sim::Cluster& cluster = fresh(k_functional);
+  const Area in_x(cluster, x, dtype), in_a(cluster, a, dtype), out(cluster, rows * columns, dtype);
+  const NaiveRowsPlan plan = plan_naive_rows(
+      {.op = NaiveOp::bias, .rows = rows, .columns = columns, .dtype = dtype, .a_dtype = dtype}, machine());
+  expect_clean(cluster.launch(naive_rows(cluster, plan, {in_x.data, in_a.data, out.data})));
+  std::vector<float> expected(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) expected[i] = x[i] + a[i % columns];
+  CHECK(out.read(cluster) == bytes_in(expected, dtype));
+}
+
+namespace {
+
+/// Cycles of all launches, in order, when no values are computed.
+std::vector<std::int64_t> naive_attention_cycles(const AttentionShape& shape, sim::Depth depth) {
+  sim::Cluster& cluster = fresh({depth, true});
+  const NaiveAttentionPlan plan = plan_naive_attention(shape, machine());
+  const auto area = [&](std::int64_t elements, DType dtype) { return cluster.ddr_malloc(elements * bytes_of(dtype)); };
+  const AttentionOperands operands{area(shape.q_elements(), shape.dtype),
+                                   area(shape.kv_elements(), shape.dtype),
+                                   area(shape.kv_elements(), shape.dtype),
+                                   area(shape.q_elements(), shape.dtype),
+                                   {}};
+  std::vector<std::int64_t> cycles;
+  for (const auto& program : naive_attention(cluster, plan, operands, area(shape.seq_q * shape.seq_k, DType::f32)))
+    cycles.push_back(cluster.launch(program).cycles);
+  return cycles;
+}
+
+}  // namespace
+
+// With e the error of a score (d fused roundings of a sum of products) and of the exponent of a weight, scale * 2 e +
+// 2 u |exponent|, a weight is off by no more than exp() of twice that and the bound of the softmax test; a weighted sum
+// by one rounding a key more, and in FP16 by half a unit in its last place, 2^-11.
+TEST_CASE("naive attention agrees with FP64: GQA, causal, blocks, both types", "[naive]") {
+  const DType dtype = GENERATE(DType::f32, DType::f16);
+  AttentionShape shape;
+  shape.dtype = dtype;
+  shape.head_dim = 18;
+  shape.scale = 0.3f;
+  SECTION("a prompt behind a context, in blocks") {
+    shape.heads = 6;
+    shape.kv_heads = 2;
+    shape.seq_q = 29;
+    shape.seq_k = 71;
+    shape.causal = true;
+    shape.kv_block = GENERATE(16, 32, 128);
+  }
+  SECTION("one token, one block") {
+    shape.heads = 2;
+    shape.kv_heads = 1;
+    shape.seq_q = 1;
+    shape.seq_k = 83;
+    shape.causal = true;
+  }
+  SECTION("all keys seen by all") {
+    shape.heads = shape.kv_heads = 2;
+    shape.seq_q = 30;
+    shape.seq_k = 17;
+  }
+  const std::int64_t d = shape.head_dim, width = shape.heads * d, block = shape.block();
+  const std::vector<float> q = operand(shape.q_elements(), 1, dtype),
+                           k = operand(shape.seq_k * shape.kv_heads * d, 2, dtype),
+                           v = operand(shape.seq_k * shape.kv_heads * d, 3, dtype);
+  const auto key = [&](const std::vector<float>& of, std::int64_t position, std::int64_t head, std::int64_t element) {
+    return of[static_cast<std::size_t>((position * shape.kv_heads + head) * d + element)];
+  };
+  sim::Cluster& cluster = fresh(k_functional);
+  const Area in_q(cluster, q, dtype), out(cluster, shape.q_elements(), dtype);
+  std::vector<Area> areas;
+  AttentionBlocks blocks;
+  for (std::int64_t b = 0; b < shape.blocks(); ++b) {
+    std::vector<float> kt(static_cast<std::size_t>(shape.kv_heads * d * block), NAN),
+        values = kt;  // behind the context
+    for (std::int64_t h = 0; h < shape.kv_heads; ++h) {
+      for (std::int64_t i = 0; i < std::min(block, shape.seq_k - b * block); ++i) {
+        for (std::int64_t e = 0; e < d; ++e) {
+          kt[static_cast<std::size_t>((h * d + e) * block + i)] = key(k, b * block + i, h, e);
+          values[static_cast<std::size_t>((h * block + i) * d + e)] = key(v, b * block + i, h, e);
+        }
+      }
+    }
+    blocks.v.push_back(areas.emplace_back(cluster, values, dtype).data);
+    blocks.kt.push_back(areas.emplace_back(cluster, kt, dtype).data);
+  }
+  const Area mask(cluster, causal_mask(shape), DType::f32);
+  const NaiveAttentionPlan plan = plan_naive_attention(shape, machine());
+  const auto programs = naive_attention(cluster, plan, {in_q.data, {}, {}, out.data, blocks}, mask.data);
+  CHECK(std::ssize(programs) == shape.heads * (shape.causal && shape.seq_q > 1 ? 4 : 3));
+  std::vector<std::int64_t> cycles;
+  for (const auto& program : programs) {
+    const sim::LaunchResult result = cluster.launch(program);
+    expect_clean(result);
+    cycles.push_back(result.cycles);
+  }
+  const std::vector<std::byte> bytes = out.read(cluster);
+  const double u = 0x1p-24;
+  double worst = 0;
+  for (std::int64_t i = 0; i < shape.seq_q; ++i) {
+    const std::int64_t seen = shape.causal ? shape.seq_k - shape.seq_q + i + 1 : shape.seq_k;
+    for (std::int64_t h = 0; h < shape.heads; ++h) {
+      const std::int64_t kv = h / shape.group();
+      std::vector<double> scores;
+      double error = 0;
+      for (std::int64_t j = 0; j < seen; ++j) {
+        double sum = 0, size = 0;
+        for (std::int64_t e = 0; e < d; ++e) {
+          const double product = double{q[static_cast<std::size_t>(i * width + h * d + e)]} * key(k, j, kv, e);
+          sum += product;
+          size += std::fabs(product);
+        }
+        scores.push_back(sum);
+        error = std::max(error, static_cast<double>(d) * u * size);
+      }
+      const auto [least, most] = std::minmax_element(scores.begin(), scores.end());
+      const double range = (*most - *least) * shape.scale, exponent = 2 * error * shape.scale;
+      double sum = 0;
+      for (const double score : scores) sum += std::exp((score - *most) * shape.scale);
+      const double columns = static_cast<double>(shape.seq_k);
+      const double relative = std::expm1(2 * exponent) + (13 + 2 * range + 2 * columns) * u;
+      for (std::int64_t e = 0; e < d; ++e) {
+        double expected = 0, size = 0;
+        for (std::int64_t j = 0; j < seen; ++j) {
+          const double weighted =
+              std::exp((scores[static_cast<std::size_t>(j)] - *most) * shape.scale) / sum * key(v, j, kv, e);
+          expected += weighted;
+          size += std::fabs(weighted);
+        }
+        const auto at = static_cast<std::size_t>(i * width + h * d + e);
+        double got = 0;
+        if (dtype == DType::f32) {
+          float value;
+          std::memcpy(&value, bytes.data() + 4 * at, 4);
+          got = value;
+        } else {
+          std::uint16_t half;
+          std::memcpy(&half, bytes.data() + 2 * at, 2);
+          got = from_f16(half);
+        }
+        const double bound =
+            relative * size + (dtype == DType::f32 ? 0 : 0x1p-11 * (std::fabs(expected) + relative * size) + 0x1p-25);
+        worst = std::isnan(got) ? INFINITY : std::max(worst, std::fabs(got - expected) / bound);
+      }
+    }
+  }
+  CHECK(worst <= 1);
+  CHECK(worst > 1e-3);  // the bound is one
+  if (shape.kv_block == 0) CHECK(naive_attention_cycles(shape, sim::Depth::timing) == cycles);
+}
+
+TEST_CASE("naive attention says what it does not take", "[naive]") {
+  using Catch::Matchers::Contains;
+  AttentionShape shape;
+  shape.heads = 6;
+  shape.kv_heads = 4;
+  shape.seq_q = 1;
+  shape.seq_k = 20;
+  shape.head_dim = 16;
+  CHECK_THROWS_WITH(plan_naive_attention(shape, machine()), Contains("heads 6, kv_heads 4"));
+  shape.kv_heads = 2;
+  shape.kv_block = 8;
+  const NaiveAttentionPlan plan = plan_naive_attention(shape, machine());
+  CHECK_THROWS_WITH(naive_attention(fresh(k_functional), plan, {{}, {}, {}, {}, {{{}, {}}, {{}, {}}}}, {}),
+                    Contains("2 blocks of the cache for 20 positions, 3 needed"));
 }
 
 TEST_CASE("a row that does not fit SM is refused with the bytes", "[naive]") {
