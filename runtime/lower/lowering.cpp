@@ -4,23 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
-#include "kernels/add/add.h"
-#include "kernels/bias/bias.h"
-#include "kernels/gather/gather.h"
-#include "kernels/kv_append/kv_append.h"
-#include "kernels/move/move.h"
-#include "kernels/rmsnorm/rmsnorm.h"
-#include "kernels/rope/rope.h"
-#include "kernels/silu_mul/silu_mul.h"
 #include "runtime/error.h"
 #include "runtime/lower/arena.h"
+#include "runtime/lower/library.h"
 
 namespace mtsim::runtime {
 namespace {
 
-using kernels::DType;
 using models::Graph;
 using models::Node;
 using models::NodeKind;
@@ -41,11 +34,9 @@ class Lowering {
       : m_cluster(cluster),
         m_graph(graph),
         m_fusion(fusion),
-        m_model(model),
         m_plans(plans),
-        m_plan(plan),
-        m_batch(batch),
-        m_input(input),
+        m_library(Library::of(plan.operators,
+                              {cluster, model, plans, batch, input, [this](int tensor) { return place(tensor); }})),
         m_bytes(bytes_of(model.dtype())),
         m_places(graph.tensors.size()),
         m_grouped(graph.nodes.size()) {
@@ -60,6 +51,7 @@ class Lowering {
   LoweredIteration run() {
     make_groups();
     place_values();
+    m_library->prepare();
     const sim::Cluster::Allocations kept = m_cluster.allocations();
     for (const Group& group : m_groups) {
       if (group.unit != m_unit) enter_unit(group.unit, kept);
@@ -78,7 +70,6 @@ class Lowering {
   const Node& last(const Group& group) const { return node(group.nodes.back()); }
   const models::GraphTensor& tensor(int i) const { return m_graph.tensors[index(i)]; }
   sim::Pointer place(int tensor) const { return m_places[index(tensor)]; }
-  sim::Pointer weight(const Node& node) const { return m_model.weight(tensor(node.inputs[1]).name); }
 
   // --- Which nodes one operator takes.
 
@@ -205,191 +196,52 @@ class Lowering {
 
   OperatorStep build(const Group& group) {
     OperatorStep step;
-    step.name = first(group).name;
     step.layer = last(group).layer;
+    step.name = name_of(group);
     step.unit = group.unit;
     for (const int i : group.nodes) {
       const NodeKind kind = node(i).kind;
       if (kind == NodeKind::linear || kind == NodeKind::scores || kind == NodeKind::values) step.macs += node(i).macs;
     }
-    switch (first(group).kind) {
-      case NodeKind::gather: gather(group, step); break;
-      case NodeKind::select: select(group, step); break;
-      case NodeKind::rmsnorm: rmsnorm(group, step); break;
-      case NodeKind::linear: m_plans.is_head(first(group)) ? head(group, step) : linear(group, step); break;
-      case NodeKind::bias: bias(group, step); break;
-      case NodeKind::rope: rope(group, step); break;
-      case NodeKind::kv_append: kv_append(group, step); break;
-      case NodeKind::scores: attention(group, step); break;
-      case NodeKind::add: add(group, step); break;
-      default: silu_mul(group, step); break;
-    }
+    OperatorPrograms made = programs(group);
+    step.kernel = std::move(made.kernel);
+    step.programs = std::move(made.programs);
     return step;
   }
 
-  void gather(const Group& group, OperatorStep& step) {
-    step.kernel = "gather";
-    const Node& n = first(group);
-    step.programs.push_back(kernels::gather(m_cluster, m_model.config().hidden_size * m_bytes,
-                                            m_model.config().vocab_size,
-                                            {weight(n), place(n.outputs.front()), m_input.ids}));
+  std::string name_of(const Group& group) const {
+    const char* together = first(group).kind == NodeKind::scores ? "attention"
+                           : first(group).kind == NodeKind::silu ? "silu_mul"
+                                                                 : nullptr;
+    if (together == nullptr) return first(group).name;
+    const int layer = first(group).layer;
+    return layer < 0 ? together : fmt::format("layers.{}.{}", layer, together);
   }
 
-  void select(const Group& group, OperatorStep& step) {
-    step.kernel = "select";
+  OperatorPrograms programs(const Group& group) {
     const Node& n = first(group);
-    const std::int64_t bytes = m_model.config().hidden_size * m_bytes;
-    std::vector<kernels::RowsMove> moves;
-    for (std::size_t i = 0; i < m_input.logits_rows.size(); ++i) {
-      moves.push_back({place(n.inputs.front()) + m_input.logits_rows[i] * bytes, {1, bytes, 0},
-                       place(n.outputs.front()) + static_cast<std::int64_t>(i) * bytes, {1, bytes, 0}});
+    const bool is_one = group.nodes.size() == 1;
+    switch (n.kind) {
+      case NodeKind::gather: return m_library->gather(n);
+      case NodeKind::select: return m_library->select(n);
+      case NodeKind::rmsnorm: return m_library->rmsnorm(n);
+      case NodeKind::linear:
+        if (m_plans.is_head(n)) return m_library->head(n);
+        return is_one ? m_library->linear(n) : m_library->linear_rope(n, last(group));
+      case NodeKind::bias: return m_library->bias(n);
+      case NodeKind::rope: return m_library->rope(n);
+      case NodeKind::kv_append: return m_library->kv_append(n);
+      case NodeKind::scores: return m_library->attention(n, last(group));
+      case NodeKind::add: return is_one ? m_library->add(n) : m_library->add_rmsnorm(n, last(group));
+      default: return m_library->silu_mul(n, last(group));
     }
-    step.programs.push_back(kernels::move_rows(std::move(moves)));
-  }
-
-  kernels::RmsNormShape norm_shape(const Node& n) const {
-    const models::GraphTensor& x = m_plans.input(n);
-    return {x.rows, x.columns, m_model.dtype(), DType::f32, static_cast<float>(m_model.config().rms_norm_eps)};
-  }
-  void rmsnorm(const Group& group, OperatorStep& step) {
-    step.kernel = "rmsnorm";
-    const Node& n = first(group);
-    step.programs.push_back(kernels::rmsnorm(m_cluster,
-                                             kernels::plan_rmsnorm(norm_shape(n), 0, m_cluster.machine()),
-                                             {place(n.inputs[0]), weight(n), place(n.outputs[0])}));
-  }
-
-  void linear(const Group& group, OperatorStep& step) {
-    const Node& n = first(group);
-    const Node* rotation = group.nodes.size() > 1 ? &last(group) : nullptr;
-    const kernels::GemmPlan plan = *m_plans.linear(n, rotation);
-    step.kernel = fmt::format("gemm {}{}", plan.dataflow == kernels::GemmDataflow::small_m ? "small_m" : "large_m",
-                              rotation == nullptr ? "" : " + rope");
-    kernels::GemmOperands operands{place(n.inputs[0]), weight(n), place(last(group).outputs.front())};
-    if (rotation != nullptr)
-      operands.frequencies = m_model.frequencies(kernels::gemm_frequencies(plan, m_model.inv_freq()));
-    step.programs.push_back(kernels::gemm_program(m_cluster, plan, operands));
-  }
-
-  /// In parts of as many rows as the kernel for [out, in] takes.
-  void head(const Group& group, OperatorStep& step) {
-    step.kernel = "gemm small_m, W as [out, in]";
-    const Node& n = first(group);
-    const models::GraphTensor &x = m_plans.input(n), &y = m_plans.output(n);
-    const std::int64_t most = m_plans.head_rows(n);
-    for (std::int64_t row = 0; row < x.rows; row += most) {
-      const kernels::GemmPlan plan = m_plans.head(n, std::min(most, x.rows - row));
-      step.programs.push_back(kernels::gemm_program(m_cluster, plan,
-                                                    {place(n.inputs[0]) + row * x.columns * m_bytes, weight(n),
-                                                     place(n.outputs[0]) + row * y.columns * m_bytes}));
-    }
-  }
-
-  void bias(const Group& group, OperatorStep& step) {
-    step.kernel = "bias";
-    const Node& n = first(group);
-    const models::GraphTensor& x = m_plans.input(n);
-    const kernels::StreamPlan plan = kernels::plan_bias(x.rows, x.columns, m_model.dtype(), 0, m_cluster.machine());
-    step.programs.push_back(kernels::bias(m_cluster, plan, m_model.dtype(),
-                                          {place(n.inputs[0]), weight(n), place(n.outputs[0])}));
-  }
-
-  void rope(const Group& group, OperatorStep& step) {
-    step.kernel = "rope";
-    const Node& n = first(group);
-    const models::GraphTensor& x = m_plans.input(n);
-    const auto& config = m_model.config();
-    const auto pairs = config.rope_pairs == models::RopePairs::half ? kernels::RopePairs::half
-                                                                    : kernels::RopePairs::interleaved;
-    const kernels::RopePlan plan =
-        kernels::plan_rope({x.rows, x.columns / config.head_dim, config.head_dim}, pairs, m_model.dtype(),
-                           {0, m_batch.positions}, 0, m_cluster.machine());
-    step.programs.push_back(kernels::rope(m_cluster, plan,
-                                          {place(n.inputs[0]),
-                                           m_model.frequencies(plan.layout.frequencies(m_model.inv_freq())),
-                                           place(n.outputs[0])}));
-  }
-
-  void kv_append(const Group& group, OperatorStep& step) {
-    step.kernel = "kv_append";
-    const Node& n = first(group);
-    const auto& config = m_model.config();
-    const kernels::KvAppendShape shape{config.kv_heads, config.head_dim, m_batch.kv_block, m_model.dtype()};
-    std::vector<kernels::KvAppend> appends;
-    std::int64_t row = 0;
-    for (std::size_t i = 0; i < m_batch.sequences.size(); ++i) {
-      const auto [tokens, context] = m_batch.sequences[i];
-      const std::int64_t offset = row * shape.row() * m_bytes;
-      appends.push_back({context, tokens, place(n.inputs[0]) + offset, place(n.inputs[1]) + offset,
-                         m_input.blocks(i, n.layer)});
-      row += tokens;
-    }
-    step.programs.push_back(kernels::kv_append(m_cluster, shape, appends));
-  }
-
-  /// Sequences with one new token in one launch, the others one by one.
-  void attention(const Group& group, OperatorStep& step) {
-    const Node& n = first(group);
-    step.name = n.layer < 0 ? "attention" : fmt::format("layers.{}.attention", n.layer);
-    const sim::Pointer q = place(n.inputs[0]), o = place(last(group).outputs[0]);
-    const std::int64_t row_bytes = m_model.config().q_width() * m_bytes;
-    const std::int64_t requests = m_plans.decoding();
-    if (requests > 0) {
-      step.kernel = "attention decode";
-      std::vector<kernels::AttentionCache> caches;
-      for (std::size_t i = 0; i < static_cast<std::size_t>(requests); ++i)
-        caches.push_back({m_batch.sequences[i].context + 1, {}, {}, m_input.blocks(i, n.layer)});
-      step.programs.push_back(kernels::attention_decode(m_cluster, m_plans.decode(requests), q, o, caches));
-    }
-    std::int64_t row = requests;
-    for (auto i = static_cast<std::size_t>(requests); i < m_batch.sequences.size(); ++i) {
-      const kernels::AttentionPlan plan = m_plans.attention(m_batch.sequences[i]);
-      step.kernel += fmt::format("{}attention {}", step.kernel.empty() ? "" : ", ", to_string(plan.choice.variant));
-      for (sim::DspProgram& program :
-           kernels::attention_programs(m_cluster, plan, {q + row * row_bytes, {}, {}, o + row * row_bytes,
-                                                         m_input.blocks(i, n.layer)}))
-        step.programs.push_back(std::move(program));
-      row += m_batch.sequences[i].tokens;
-    }
-  }
-
-  void add(const Group& group, OperatorStep& step) {
-    const Node& n = first(group);
-    const models::GraphTensor& x = m_plans.input(n);
-    if (group.nodes.size() > 1) {
-      const Node& norm = last(group);
-      step.kernel = "add + rmsnorm";
-      step.programs.push_back(kernels::add_rmsnorm(
-          m_cluster, kernels::plan_add_rmsnorm(norm_shape(norm), 0, m_cluster.machine()),
-          {place(n.inputs[0]), place(n.inputs[1]), weight(norm), place(n.outputs[0]), place(norm.outputs[0])}));
-      return;
-    }
-    step.kernel = "add";
-    const kernels::StreamPlan plan = kernels::plan_add(x.rows * x.columns, m_model.dtype(), 0, m_cluster.machine());
-    step.programs.push_back(
-        kernels::add(m_cluster, plan, m_model.dtype(), {place(n.inputs[0]), place(n.inputs[1]), place(n.outputs[0])}));
-  }
-
-  void silu_mul(const Group& group, OperatorStep& step) {
-    step.kernel = "silu_mul";
-    step.name = fmt::format("layers.{}.silu_mul", first(group).layer);
-    const Node &silu = first(group), &mul = last(group);
-    const int gate = silu.inputs.front();
-    const int up = mul.inputs[0] == silu.outputs.front() ? mul.inputs[1] : mul.inputs[0];
-    const models::GraphTensor& x = tensor(gate);
-    const kernels::StreamPlan plan = kernels::plan_silu_mul(x.rows * x.columns, m_model.dtype(), 0, m_cluster.machine());
-    step.programs.push_back(
-        kernels::silu_mul(m_cluster, plan, m_model.dtype(), {place(gate), place(up), place(mul.outputs[0])}));
   }
 
   sim::Cluster& m_cluster;
   const Graph& m_graph;
   const Fusion& m_fusion;
-  const DeviceModel& m_model;
   const OperatorPlans& m_plans;
-  const ExecutionPlan& m_plan;
-  const BatchShape& m_batch;
-  const BatchInput& m_input;
+  const std::unique_ptr<Library> m_library;
   const std::int64_t m_bytes;
   std::vector<int> m_producer;
   std::vector<std::vector<int>> m_consumers;

@@ -37,8 +37,8 @@ std::optional<kernels::GemmPlan> OperatorPlans::linear(const Node& node, const N
   const models::GraphTensor &x = input(node), &y = output(node);
   kernels::GemmChoice choice;
   if (rope != nullptr) {
-    const auto pairs = m_config.rope_pairs == models::RopePairs::half ? kernels::RopePairs::half
-                                                                      : kernels::RopePairs::interleaved;
+    const auto pairs =
+        m_config.rope_pairs == models::RopePairs::half ? kernels::RopePairs::half : kernels::RopePairs::interleaved;
     choice.epilogue = kernels::RopeEpilogue{pairs, m_config.head_dim, 0, {0, m_batch.positions}};
   }
   try {
@@ -79,12 +79,17 @@ kernels::AttentionShape OperatorPlans::attention_shape() const {
   return shape;
 }
 
-kernels::AttentionPlan OperatorPlans::attention(const models::SequenceStep& sequence) const {
+kernels::AttentionShape OperatorPlans::attention_shape(const models::SequenceStep& sequence) const {
   kernels::AttentionShape shape = attention_shape();
   shape.seq_q = sequence.tokens;
   shape.seq_k = sequence.context + sequence.tokens;
   shape.causal = true;
-  return kernels::plan_attention(shape, {}, {m_plan.attention, kernels::AttentionSequence::best}, m_machine);
+  return shape;
+}
+
+kernels::AttentionPlan OperatorPlans::attention(const models::SequenceStep& sequence) const {
+  return kernels::plan_attention(attention_shape(sequence), {}, {m_plan.attention, kernels::AttentionSequence::best},
+                                 m_machine);
 }
 
 kernels::AttentionPlan OperatorPlans::decode(std::int64_t requests) const {

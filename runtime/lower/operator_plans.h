@@ -38,6 +38,7 @@ class OperatorPlans {
   kernels::GemmPlan head(const models::Node& node, std::int64_t rows) const;
   /// Most rows of head() at a time.
   std::int64_t head_rows(const models::Node& node) const;
+  kernels::AttentionShape attention_shape(const models::SequenceStep& sequence) const;
   kernels::AttentionPlan attention(const models::SequenceStep& sequence) const;
   /// One token each of the first `requests` sequences.
   kernels::AttentionPlan decode(std::int64_t requests) const;
@@ -46,12 +47,9 @@ class OperatorPlans {
   std::int64_t decoding() const;
   FusionTarget fusion_target() const;
 
-  const models::GraphTensor& input(const models::Node& node) const {
-    return m_graph.tensors[static_cast<std::size_t>(node.inputs.front())];
-  }
-  const models::GraphTensor& output(const models::Node& node) const {
-    return m_graph.tensors[static_cast<std::size_t>(node.outputs.front())];
-  }
+  const models::GraphTensor& tensor(int i) const { return m_graph.tensors[static_cast<std::size_t>(i)]; }
+  const models::GraphTensor& input(const models::Node& node) const { return tensor(node.inputs.front()); }
+  const models::GraphTensor& output(const models::Node& node) const { return tensor(node.outputs.front()); }
   bool is_head(const models::Node& node) const { return node.kind == models::NodeKind::linear && node.layer < 0; }
 
  private:

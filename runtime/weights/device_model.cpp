@@ -124,7 +124,11 @@ DeviceModel::DeviceModel(sim::Cluster& cluster, const models::LlamaConfig& confi
     m_weights.emplace("head.weight", embedding);
   else
     put_rows("head.weight", Role::head);
-  for (const std::int64_t heads : {m_config.heads, m_config.kv_heads}) add_frequencies(cluster, heads);
+  add_frequencies(cluster, m_inv_freq);
+  for (const std::int64_t heads : {m_config.heads, m_config.kv_heads}) {
+    const auto layout = kernels::RopeLayout::of(heads, m_config.head_dim, pairs_of(m_config.rope_pairs), m_dtype);
+    add_frequencies(cluster, layout.frequencies(m_inv_freq));
+  }
 }
 
 sim::Pointer DeviceModel::place(sim::Cluster& cluster, const std::string& name, std::int64_t bytes) {
@@ -134,9 +138,7 @@ sim::Pointer DeviceModel::place(sim::Cluster& cluster, const std::string& name, 
   return at;
 }
 
-void DeviceModel::add_frequencies(sim::Cluster& cluster, std::int64_t heads) {
-  const std::vector<float> values =
-      kernels::RopeLayout::of(heads, m_config.head_dim, pairs_of(m_config.rope_pairs), m_dtype).frequencies(m_inv_freq);
+void DeviceModel::add_frequencies(sim::Cluster& cluster, const std::vector<float>& values) {
   const auto [it, is_new] = m_frequencies.try_emplace(values);
   if (!is_new) return;
   it->second = cluster.ddr_malloc(std::ssize(values) * 4);

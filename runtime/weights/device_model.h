@@ -45,7 +45,7 @@ class DeviceModel {
   /// By the name of the graph's weight tensor, "layers.0.q.weight".
   sim::Pointer weight(const std::string& name) const;
   const std::vector<float>& inv_freq() const { return m_inv_freq; }
-  /// What RopeLayout::frequencies or gemm_frequencies make of inv_freq(), in DDR.
+  /// inv_freq(), or what RopeLayout::frequencies or gemm_frequencies make of it, in DDR.
   sim::Pointer frequencies(const std::vector<float>& values) const;
 
   /// DDR that weights of a model take, without padding of heads.
@@ -53,7 +53,7 @@ class DeviceModel {
 
  private:
   sim::Pointer place(sim::Cluster& cluster, const std::string& name, std::int64_t bytes);
-  void add_frequencies(sim::Cluster& cluster, std::int64_t heads);
+  void add_frequencies(sim::Cluster& cluster, const std::vector<float>& values);
 
   models::LlamaConfig m_config;
   HeadLayout m_heads;
