@@ -107,9 +107,8 @@ NaiveGemmPlan plan_naive_gemm(const GemmShape& shape, const NaiveGemmLayout& lay
   plan.rows = std::clamp<std::int64_t>(ceil_div(m, machine.cluster.cores), 1, k_tile_rows);
   plan.columns = std::min({n, its.part_columns, k_tile_columns});
   plan.depth = std::min({k, its.part_rows, k_tile_depth});
-  plan.sm_bytes = ScalarTile::sm_bytes(its.x, plan.rows, plan.depth) +
-                  ScalarTile::sm_bytes(its.w, plan.depth, plan.columns) +
-                  ScalarTile::sm_bytes(its.y, plan.rows, plan.columns);
+  plan.sm_bytes = ScalarTile::sm_bytes(plan.rows, plan.depth) + ScalarTile::sm_bytes(plan.depth, plan.columns) +
+                  ScalarTile::sm_bytes(plan.rows, plan.columns);
   require_sm("gemm, naive", plan.sm_bytes, machine);
   return plan;
 }

@@ -37,10 +37,9 @@ struct Items {
 };
 
 std::int64_t sm_bytes(const NaiveRowsShape& shape, std::int64_t tile) {
-  if (shape.is_elementwise()) return 2 * ScalarTile::sm_bytes(shape.dtype, 1, tile);
+  if (shape.is_elementwise()) return 2 * ScalarTile::sm_bytes(1, tile);
   const std::int64_t constant = constant_columns(shape);
-  return ScalarTile::sm_bytes(shape.dtype, tile, shape.columns) +
-         (constant == 0 ? 0 : ScalarTile::sm_bytes(shape.a_dtype, 1, constant));
+  return ScalarTile::sm_bytes(tile, shape.columns) + (constant == 0 ? 0 : ScalarTile::sm_bytes(1, constant));
 }
 
 class NaiveRows {

@@ -35,15 +35,14 @@ ScalarTile::ScalarTile(sim::Dsp& dsp, const ScalarKernels& kernels, DType dtype,
                        std::int64_t columns)
     : m_dsp(dsp), m_kernels(kernels), m_dtype(dtype), m_columns(padded(columns)) {
   m_values = dsp.scalar_malloc(4 * rows * m_columns);
+  m_halves = m_values + 2 * rows * m_columns;
   if (dtype == DType::f32) return;
-  m_halves = dsp.scalar_malloc(2 * rows * m_columns);
   // Pads are widened with what lies before them.
   dsp.call(kernels.fill, {m_halves, m_halves, m_halves, rows, m_columns / k_word_elements, 0, 0, 0, 0});
 }
 
-std::int64_t ScalarTile::sm_bytes(DType dtype, std::int64_t rows, std::int64_t columns) {
-  const std::int64_t elements = rows * padded(columns);
-  return allocated(4 * elements) + (dtype == DType::f32 ? 0 : allocated(2 * elements));
+std::int64_t ScalarTile::sm_bytes(std::int64_t rows, std::int64_t columns) {
+  return allocated(4 * rows * padded(columns));
 }
 
 sim::Rows ScalarTile::rows_of(std::int64_t rows, std::int64_t columns, std::int64_t stride) const {
@@ -60,9 +59,8 @@ void ScalarTile::load(sim::Pointer ddr, std::int64_t rows, std::int64_t columns,
 void ScalarTile::store(sim::Pointer ddr, std::int64_t rows, std::int64_t columns, std::int64_t stride) {
   const bool wide = m_dtype == DType::f32;
   if (!wide)
-    m_dsp.call(m_kernels.narrow, {m_values, m_values, m_halves, rows, m_columns / k_word_elements, 0, 0, 0, 0});
-  m_dsp.dma_wait(m_dsp.dma_p2p(wide ? m_values : m_halves, rows_of(rows, columns, m_columns), ddr,
-                               rows_of(rows, columns, stride)));
+    m_dsp.call(m_kernels.narrow, {m_values, m_values, m_values, rows, m_columns / k_word_elements, 0, 0, 0, 0});
+  m_dsp.dma_wait(m_dsp.dma_p2p(m_values, rows_of(rows, columns, m_columns), ddr, rows_of(rows, columns, stride)));
 }
 
 void ScalarTile::clear(std::int64_t rows) {

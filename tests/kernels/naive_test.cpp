@@ -419,5 +419,7 @@ TEST_CASE("a row that does not fit SM is refused with the bytes", "[naive]") {
   CHECK_THROWS_WITH(plan_naive_rows({.op = NaiveOp::softmax, .rows = 1, .columns = 20000}, machine()),
                     Catch::Matchers::Contains("softmax, naive needs 80128 bytes of SM, 65536 available"));
   CHECK_NOTHROW(plan_naive_rows({.op = NaiveOp::silu_mul, .rows = 1, .columns = 20000}, machine()));
+  // The widest Llama, 70B.
+  CHECK_NOTHROW(plan_naive_rows({.op = NaiveOp::rmsnorm, .rows = 1, .columns = 8192, .dtype = DType::f16}, machine()));
 }
 }  // namespace mtsim::kernels
