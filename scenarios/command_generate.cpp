@@ -192,6 +192,7 @@ int generate_command(const GenerateOptions& options, const CommonOptions& common
     backend_options.dtype = *dtype;
     backend_options.plan = runtime::ExecutionPlan::named(options.plan);
     backend_options.kv = runtime::parse_kv_options(options.kv);
+    backend_options.kv.sequences = 1;
     backend_options.layers = options.layers;
     backend_options.longest = runtime::longest_context(model.config, std::ssize(prompt), options.tokens);
     Progress progress("weights of " + model.config.name);

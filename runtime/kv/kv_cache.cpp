@@ -12,13 +12,13 @@ namespace mtsim::runtime {
 
 KvOptions parse_kv_options(const std::string& text) {
   if (text == "reserve") return {};
-  if (text == "paged") return {KvMode::paged, 0};
+  if (text == "paged") return {KvMode::paged, 0, 0};
   if (text.starts_with("paged(") && text.ends_with(")")) {
     std::int64_t block = 0;
     const char *begin = text.data() + 6, *end = text.data() + text.size() - 1;
     const auto [stop, error] = std::from_chars(begin, end, block);
     if (error == std::errc() && stop == end && block > 0 && block % 4 == 0 && block <= 1 << 20)
-      return {KvMode::paged, block};
+      return {KvMode::paged, block, 0};
   }
   throw RuntimeError(fmt::format("KV cache '{}': reserve, paged or paged(BLOCK), BLOCK positions being a multiple of 4",
                                  text));
@@ -44,8 +44,7 @@ KvCache::KvCache(const models::LlamaConfig& config, const KvOptions& options, st
                                    longest, needed * m_block_bytes, m_block_bytes / m_block,
                                    std::max<std::int64_t>(budget, 0)));
   }
-  // No run has more sequences than this at a time; without a limit a small model would have millions of blocks.
-  m_blocks = std::min(m_blocks, needed * 4096);
+  if (options.sequences > 0) m_blocks = std::min(m_blocks, needed * options.sequences);
   for (std::int64_t i = m_blocks; i-- > 0;) m_free.push_back(i);
 }
 

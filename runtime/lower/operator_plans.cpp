@@ -97,6 +97,7 @@ kernels::AttentionPlan OperatorPlans::decode(std::int64_t requests) const {
 }
 
 std::int64_t OperatorPlans::decoding() const {
+  if (m_plan.attention == kernels::AttentionVariant::unfused) return 0;
   const auto& all = m_batch.sequences;
   return std::find_if(all.begin(), all.end(), [](const auto& s) { return s.tokens != 1; }) - all.begin();
 }
