@@ -110,10 +110,10 @@ std::vector<sim::DspProgram> attention_programs(sim::Cluster& cluster, const Att
 
 /// Decode: one token of each request against a cache of its own length, in one launch. An item is a KV head of a
 /// request with all query heads that share it; each core has items of its own, and loads their K^T and V itself.
-struct AttentionCache {     // of one request, in cluster DDR; blocks of AttentionShape::block() positions
-  std::int64_t length = 0;  // positions
-  sim::Pointer kt;          // [kv_heads, blocks, head_dim, block]
-  sim::Pointer v;           // [kv_heads, blocks, block, head_dim]
+struct AttentionCache {         // of one request, in cluster DDR; blocks of AttentionShape::block() positions
+  std::int64_t length = 0;      // positions
+  sim::Pointer kt;              // [kv_heads, blocks, head_dim, block]
+  sim::Pointer v;               // [kv_heads, blocks, block, head_dim]
   AttentionBlocks blocks = {};  // instead of kt and v, when there are any
 };
 /// `shape`: batch is the number of requests, seq_q 1, seq_k the longest cache; kv_block must be given where lengths

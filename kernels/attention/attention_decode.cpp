@@ -85,9 +85,8 @@ class Decode : KeyRing {
   int fetch(const Load& load, sim::Pointer wire) override {
     const Item& item = m_items[static_cast<std::size_t>(load.item)];
     const AttentionCache& cache = *item.cache;
-    const sim::Pointer block =
-        key_block(cache.blocks, load.matrix, load.matrix == Matrix::k ? cache.kt : cache.v,
-                  ceil_div(cache.length, m_shape.block()), item.head, load.step.block);
+    const sim::Pointer block = key_block(cache.blocks, load.matrix, load.matrix == Matrix::k ? cache.kt : cache.v,
+                                         ceil_div(cache.length, m_shape.block()), item.head, load.step.block);
     const KeyMove move = prepare(load.matrix, block, load.step, wire);
     set_priority(k_usual);
     return m_dsp.dma_p2p(move.from, move.from_rows, wire, move.to_rows);

@@ -37,8 +37,8 @@ std::optional<kernels::GemmPlan> OperatorPlans::linear(const Node& node, const N
   const models::GraphTensor &x = input(node), &y = output(node);
   kernels::GemmChoice choice;
   if (rope != nullptr) {
-    const auto pairs = m_config.rope_pairs == models::RopePairs::half ? kernels::RopePairs::half
-                                                                      : kernels::RopePairs::interleaved;
+    const auto pairs =
+        m_config.rope_pairs == models::RopePairs::half ? kernels::RopePairs::half : kernels::RopePairs::interleaved;
     choice.epilogue = kernels::RopeEpilogue{pairs, m_config.head_dim, 0, {0, m_batch.positions}};
   }
   try {

@@ -37,12 +37,18 @@ struct Source {
                               norm = WeightForm::norm;
 };
 constexpr Source k_layer_weights[] = {
-    {"attention_norm.weight", Role::attn_norm, Source::norm}, {"q.weight", Role::q, Source::matrix},
-    {"k.weight", Role::k, Source::matrix},                    {"v.weight", Role::v, Source::matrix},
-    {"o.weight", Role::o, Source::matrix},                    {"q.bias", Role::q_bias, Source::vector},
-    {"k.bias", Role::k_bias, Source::vector},                 {"v.bias", Role::v_bias, Source::vector},
-    {"o.bias", Role::o_bias, Source::vector},                 {"ffn_norm.weight", Role::ffn_norm, Source::norm},
-    {"gate.weight", Role::gate, Source::matrix},              {"up.weight", Role::up, Source::matrix},
+    {"attention_norm.weight", Role::attn_norm, Source::norm},
+    {"q.weight", Role::q, Source::matrix},
+    {"k.weight", Role::k, Source::matrix},
+    {"v.weight", Role::v, Source::matrix},
+    {"o.weight", Role::o, Source::matrix},
+    {"q.bias", Role::q_bias, Source::vector},
+    {"k.bias", Role::k_bias, Source::vector},
+    {"v.bias", Role::v_bias, Source::vector},
+    {"o.bias", Role::o_bias, Source::vector},
+    {"ffn_norm.weight", Role::ffn_norm, Source::norm},
+    {"gate.weight", Role::gate, Source::matrix},
+    {"up.weight", Role::up, Source::matrix},
     {"down.weight", Role::down, Source::matrix},
 };
 
@@ -120,10 +126,10 @@ DeviceModel::DeviceModel(sim::Cluster& cluster, const models::LlamaConfig& confi
   m_config.head_dim = m_heads.padded;
   const double needed = weight_bytes(config, dtype, layers);
   if (needed > static_cast<double>(cluster.machine().ddr.bytes)) {
-    throw RuntimeError(fmt::format("{}: {} layers of weights in {} take {:.1f} GB, the cluster's DDR has {:.1f} (eq. 16); use "
-                                   "fewer layers, a smaller type or more clusters",
-                                   config.name, layers, to_string(dtype), needed / 1e9,
-                                   static_cast<double>(cluster.machine().ddr.bytes) / 1e9));
+    throw RuntimeError(fmt::format(
+        "{}: {} layers of weights in {} take {:.1f} GB, the cluster's DDR has {:.1f} (eq. 16); use "
+        "fewer layers, a smaller type or more clusters",
+        config.name, layers, to_string(dtype), needed / 1e9, static_cast<double>(cluster.machine().ddr.bytes) / 1e9));
   }
   collect();
   std::int64_t matrix_bytes = 0;
@@ -224,9 +230,9 @@ sim::Pointer DeviceModel::weight(const std::string& name) const {
 sim::Pointer DeviceModel::frequencies(const std::vector<float>& values) const { return m_frequencies.at(values); }
 
 double DeviceModel::weight_bytes(const models::LlamaConfig& config, DType dtype, std::int64_t layers) {
-  const double all = static_cast<double>(layers) * static_cast<double>(config.layer_parameters()) +
-                     static_cast<double>(config.tie_word_embeddings ? 1 : 2) *
-                         static_cast<double>(config.embedding_parameters());
+  const double all =
+      static_cast<double>(layers) * static_cast<double>(config.layer_parameters()) +
+      static_cast<double>(config.tie_word_embeddings ? 1 : 2) * static_cast<double>(config.embedding_parameters());
   return all * static_cast<double>(bytes_of(dtype));
 }
 

@@ -35,10 +35,10 @@ inline constexpr std::int64_t k_mapped_from = std::int64_t{64} << 20;
 
 class DeviceModel {
  public:
-  /// The first `layers` layers. Without a checkpoint memory is taken and nothing written: for timing. From so many bytes
-  /// on, matrices are not copied but mapped: the checkpoint's own pages where type and layout are right, else those of a
-  /// file they are packed into once (models/packed_weights.h). Throws RuntimeError when the DDR does not hold them,
-  /// models::ModelError for a weight that is no number.
+  /// The first `layers` layers. Without a checkpoint memory is taken and nothing written: for timing. From so many
+  /// bytes on, matrices are not copied but mapped: the checkpoint's own pages where type and layout are right, else
+  /// those of a file they are packed into once (models/packed_weights.h). Throws RuntimeError when the DDR does not
+  /// hold them, models::ModelError for a weight that is no number.
   DeviceModel(sim::Cluster& cluster, const models::LlamaConfig& config, kernels::DType dtype, std::int64_t layers,
               const models::Checkpoint* checkpoint, std::int64_t mapped_from = k_mapped_from);
 
