@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 #include <string>
 
@@ -178,13 +179,40 @@ TEST_CASE("ranks that were asked for different things, or a wrong one, end with 
       folder.shell(mpirun_command() + program + k_small + "--top 5 :" + program + k_small + "--top 6");
   CHECK(different.exit_code == 2);
   CHECK_THAT(different.err, Contains("all ranks have to run the same command"));
-  const CommandResult wrong = folder.mpirun(2, k_small + "--only k3=5");
-  CHECK(wrong.exit_code == 2);
-  CHECK_THAT(wrong.err, Contains("no such dimension"));
+  const auto times = [](const std::string& text, const std::string& what) {
+    int count = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+    return count;
+  };
+  for (const auto& [arguments, complaint] : {std::pair(k_small + "--only k3=5", "no such dimension"),
+                                             {k_small + "--tops 5", "unknown option"},
+                                             {k_small + "--csv none/a.csv", "none/a.csv"},
+                                             {k_small + "--json none/a.json", "none/a.json"}}) {
+    const CommandResult wrong = folder.mpirun(3, arguments);
+    INFO(arguments << "\n" << wrong.err);
+    CHECK(wrong.exit_code == 2);
+    CHECK(times(wrong.err, complaint) == 1);
+  }
+  const CommandResult one = folder.shell(mpirun_command() + program + k_small + "--top 5 :" + program + k_small +
+                                         "--top 5 --set ddr.bandwidth=3");
+  CHECK(one.exit_code == 2);
+  CHECK_THAT(one.err, Contains("rank 1: ") && Contains("ddr.bandwidth"));
   folder.write("a.csv.journal", "{}\n");
   const CommandResult other = folder.mpirun(2, k_small + "--top 5 --csv a.csv");
   CHECK(other.exit_code == 2);
   CHECK_THAT(other.err, Contains("another exploration"));
+}
+
+TEST_CASE("what cannot be written is said, and what was found is printed all the same", "[explore]") {
+  const Folder folder;
+  const CommandResult full = folder.mtsim(k_small + "--top 3 --machine mt3000 --csv /dev/full");
+  CHECK(full.exit_code == 2);
+  CHECK_THAT(full.err, Contains("/dev/full") && Contains("No space left"));
+  CHECK_THAT(full.out, Contains("run the best again: "));
+  CHECK_FALSE(std::filesystem::exists("/dev/full.journal"));
+  const CommandResult few = folder.shell(fmt::format("ulimit -n 20; {} {} --top 3 --jobs 40", MTSIM_COMMAND, k_small));
+  CHECK(few.exit_code == 2);
+  CHECK_THAT(few.err, Contains("ulimit -n") && Contains("--jobs"));
 }
 
 TEST_CASE("a journal of another exploration is refused and stays", "[explore]") {
@@ -267,4 +295,17 @@ TEST_CASE("bands come from the plausible ranges, the same for a seed", "[perturb
   CHECK(drawn.at("ddr.bandwidth_gb_s").at("provenance") == "fitted");
   CHECK_FALSE(drawn.contains("core.sm_bytes"));
   CHECK_FALSE(drawn.contains("dma.broadcast_exposed"));
+  CHECK_THAT(a.at("perturbation").at("provenance").get<std::string>(), Contains("fitted") && Contains("assumed"));
+  for (const json& one : a.at("cases")) CHECK(one.at("band").at("latency_ms").at("value_is") == "inside");
+}
+
+TEST_CASE("a result outside its own band is said to be, with the ranges that push it there", "[perturb]") {
+  const Folder folder;
+  folder.write("one.yaml",
+               "name: one\ntitle: One\nmachine: mt3000\noperator: add\ndtype: f32\ngrid: {m: [4096, 8192], n: 4096}\n");
+  const CommandResult result = folder.mtsim("run one.yaml --perturb 21 --set ddr.bandwidth_gb_s=31.4");
+  INFO(result.out << result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.out, Contains("provenance of the band: plausible ranges of "));
+  CHECK_THAT(result.out, Contains("ddr.row_cost_ns 0 of 0-14"));
 }
