@@ -82,7 +82,8 @@ ExploreRequest read(const Options& options, std::shared_ptr<Query> query, const 
   query->only = parse_only(options.only, query->dimensions());
   request.query = std::move(query);
   request.top = static_cast<std::size_t>(options.top);
-  request.processes = options.jobs > 0 ? static_cast<std::size_t>(options.jobs) : usable_cores(mpirun::ranks_on_this_host());
+  request.processes =
+      options.jobs > 0 ? static_cast<std::size_t>(options.jobs) : usable_cores(mpirun::ranks_on_this_host());
   if (!common.machine.empty()) request.machine_arguments += " --machine " + shell_quoted(common.machine);
   for (const std::string& set : common.sets) request.machine_arguments += " --set " + shell_quoted(set);
   if (common.machine.empty()) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "kernels/attention/attention.h"
@@ -98,11 +99,11 @@ class AttentionCase final : public OperatorCase {
   }
   double macs() const override {
     if (!is_decode()) return m_plan.shape.macs();
-    double keys = 0;
-    for (const std::int64_t length : m_lengths) keys += static_cast<double>(length);
-    return 2 * keys * static_cast<double>(m_plan.shape.heads * m_plan.shape.head_dim);
+    return 2 * all_lengths() * static_cast<double>(m_plan.shape.heads * m_plan.shape.head_dim);
   }
-  double ideal_bytes() const override { return static_cast<double>(2 * (q_bytes() + kv_bytes())); }
+  double ideal_bytes() const override {
+    return 2 * (static_cast<double>(q_bytes()) + (is_decode() ? cached_bytes() : static_cast<double>(kv_bytes())));
+  }
 
   sim::DspProgram load(sim::Cluster& cluster, std::uint64_t seed) override {
     const kernels::AttentionShape& s = m_plan.shape;
@@ -196,6 +197,14 @@ class AttentionCase final : public OperatorCase {
   std::int64_t q_bytes() const { return m_plan.shape.q_elements() * bytes_of(m_plan.shape.dtype); }
   std::int64_t kv_bytes() const { return cache_offset(m_plan.shape.batch); }
   bool is_decode() const { return !m_lengths.empty(); }
+  double all_lengths() const {
+    return static_cast<double>(std::accumulate(m_lengths.begin(), m_lengths.end(), std::int64_t{0}));
+  }
+  /// Of decode: K or V of all positions there are, without what fills blocks.
+  double cached_bytes() const {
+    const kernels::AttentionShape& s = m_plan.shape;
+    return all_lengths() * static_cast<double>(s.kv_heads * s.head_dim * bytes_of(s.dtype));
+  }
   /// Keys of a sequence, and its blocks.
   std::int64_t length(std::int64_t batch) const {
     return is_decode() ? m_lengths[static_cast<std::size_t>(batch)] : m_plan.shape.seq_k;
@@ -225,7 +234,8 @@ class AttentionCase final : public OperatorCase {
     const auto times = [&](Traffic::Part p, double matrix) {
       return static_cast<double>(m_traffic.bytes(p)) / (part * matrix);
     };
-    const auto q = static_cast<double>(q_bytes()), kv = static_cast<double>(kv_bytes());
+    const auto q = static_cast<double>(q_bytes());
+    const double kv = is_decode() ? cached_bytes() : static_cast<double>(kv_bytes());
     std::optional<kernels::AttentionTraffic> table;
     if (m_plan.choice.variant != AttentionVariant::unfused && !is_decode())
       table = kernels::attention_table_iii(m_plan, m_cores);

@@ -37,6 +37,11 @@ double broadcast_rows(const AttentionPlan& plan, const KeyStep& step, double fac
   return step.keys < plan.shape.block() ? factor * static_cast<double>(plan.shape.head_dim) : 0;
 }
 
+/// Of Q or O of some tokens in DDR: those of heads that go together, unless they are all there are.
+double token_rows(const AttentionPlan& plan, std::int64_t tokens) {
+  return plan.share < plan.shape.heads ? static_cast<double>(tokens) : 0;
+}
+
 }  // namespace
 
 AttentionBounds::AttentionBounds(const sim::MachineConfig& machine)
@@ -149,6 +154,7 @@ AttentionBounds::Totals AttentionBounds::of_mt(const AttentionPlan& plan) const 
         totals.gsm_bytes += 2.0 * static_cast<double>(rows * keys * 4);
       }
       all += static_cast<double>(rows) * divide + 2 * m_transfer;  // Q comes, O leaves
+      totals.ddr_rows += 2 * token_rows(plan, block.tokens);
     }
   }
   totals.core_cycles = items * (of_all_cores + *std::max_element(core_cycles.begin(), core_cycles.end()));
@@ -187,6 +193,7 @@ AttentionBounds::Totals AttentionBounds::of_flash(const AttentionPlan& plan) con
         const bool last = step.position + step.keys >= visible;
         const auto o = static_cast<double>(sizes.kept + rows * sizes.row);
         totals.ddr_bytes += tokens * q_row + (step.position > 0 ? o : 0) + (last ? tokens * q_row : o);
+        totals.ddr_rows += token_rows(plan, block.tokens) * (last ? 2 : 1);
         totals.gsm_bytes += 2.0 * static_cast<double>(rows * keys * 4);
       }
       longest = std::max(longest, all);

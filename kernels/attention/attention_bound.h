@@ -22,7 +22,7 @@ class AttentionBounds {
   ///   - what the core with most to do computes: products by the cycles of the microkernel or the multipliers it has,
   ///     the two loops of the softmax by their initiation intervals, jumps into them, transfers programmed and waited
   ///     for; with it the rendezvous of each broadcast, and what flash waits of its bytes;
-  ///   - all bytes through the DDR (and rows of K^T, where they cost something), all bytes through the GSM.
+  ///   - all bytes through the DDR (and rows of Q, K^T and O, where they cost something), all bytes through the GSM.
   /// It knows no queueing, no masks, no filling of pipelines and nothing of the passes over the rows' maxima.
   double of(const AttentionPlan& plan) const;
 

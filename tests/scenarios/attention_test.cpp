@@ -75,6 +75,7 @@ TEST_CASE("one token of each sequence is decoded against its context, of any len
     CHECK(json.at("heads_at_once") == 8);
     CHECK(json.at("lengths") == nlohmann::json({300, 226, 151, 76, 1}));
     CHECK(json.at("findings").empty());
+    for (const char* matrix : {"q", "k", "v", "o"}) CHECK(json.at("traffic").at(matrix).at("times") == 1);
     const auto timing = folder.mtsim(shape + "--shortest-context 1 --kv-block 64 --json - --dtype " + dtype).json();
     CHECK(timing.at("cycles") == json.at("cycles"));
     CHECK(timing.at("bytes") == json.at("bytes"));

@@ -55,6 +55,15 @@ TEST_CASE("no point is faster than its bound, and the bound is near", "[explore]
   }
 }
 
+TEST_CASE("rows that cost DDR time are in the bound, those of X too", "[explore]") {
+  const Folder folder;
+  const json result = explored(folder,
+                               "explore gemm --m 2048 --n 128 --k 2048 --machine mt3000-rowcost --top 30 --only m1=6 "
+                               "--only n1=128 --dataflow large_m");
+  CHECK(result.at("bound").at("faster_than_bound") == 0);
+  CHECK(result.at("bound").at("most_ratio") < 1.5);
+}
+
 TEST_CASE("every point's command gives its latency and bytes again", "[explore]") {
   const Folder folder;
   const json result = explored(folder, k_small + "--top 40 --set ddr.bandwidth_gb_s=60");
