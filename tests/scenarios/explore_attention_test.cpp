@@ -30,15 +30,17 @@ json explored(const Folder& folder, const std::string& arguments) {
 
 TEST_CASE("no attention is faster than its bound, and the bound is near", "[explore]") {
   const Folder folder;
-  for (const std::string kind : {"--dtype f32", "--dtype f16", "--dtype f32 --causal"}) {
-    for (const std::string machine : {"mt3000", "mt3000-exposed", "mt3000-rowcost"}) {
-      CAPTURE(kind, machine);
-      const json result = explored(folder, k_small + kind + " --machine " + machine);
-      CHECK(result.at("bound").at("faster_than_bound") == 0);
-      CHECK(result.at("bound").at("least_ratio") >= 1);
-      CHECK(result.at("bound").at("median_ratio") < 1.5);
-      CHECK(result.at("skip_pieces") == true);
-    }
+  for (const auto& [kind, machine] : std::vector<std::pair<std::string, std::string>>{{"--dtype f32", "mt3000"},
+                                                                                      {"--dtype f32", "mt3000-exposed"},
+                                                                                      {"--dtype f32", "mt3000-rowcost"},
+                                                                                      {"--dtype f16", "mt3000"},
+                                                                                      {"--causal", "mt3000"}}) {
+    CAPTURE(kind, machine);
+    const json result = explored(folder, k_small + kind + " --machine " + machine);
+    CHECK(result.at("bound").at("faster_than_bound") == 0);
+    CHECK(result.at("bound").at("least_ratio") >= 1);
+    CHECK(result.at("bound").at("median_ratio") < 1.5);
+    CHECK(result.at("skip_pieces") == true);
   }
 }
 
