@@ -93,7 +93,7 @@ kernels::AttentionPlan OperatorPlans::decode(std::int64_t requests) const {
   shape.seq_q = 1;
   for (std::int64_t i = 0; i < requests; ++i)
     shape.seq_k = std::max(shape.seq_k, m_batch.sequences[static_cast<std::size_t>(i)].context + 1);
-  return kernels::plan_attention_decode(shape, m_machine);
+  return kernels::plan_attention_decode(shape, {}, m_machine);
 }
 
 std::int64_t OperatorPlans::decoding() const {
