@@ -114,7 +114,7 @@ class Fuser {
     }
     begin_unit(node);
     const char* why = has_weights(node) ? "it has weights, which would stream again for every block of rows"
-                                        : "its input is not made by operators on rows alone";
+                                        : "what it reads comes from one with weights, which has to be complete first";
     for (const int tensor : at(node).inputs) {
       if (is_activation(tensor) && m_producer[index(tensor)] >= 0)
         stop(m_producer[index(tensor)], node,

@@ -98,10 +98,11 @@ kernels::AttentionPlan OperatorPlans::decode(std::int64_t requests) const {
   shape.seq_q = 1;
   for (std::int64_t i = 0; i < requests; ++i)
     shape.seq_k = std::max(shape.seq_k, m_batch.sequences[static_cast<std::size_t>(i)].context + 1);
-  return kernels::plan_attention_decode(shape, m_machine);
+  return kernels::plan_attention_decode(shape, {}, m_machine);
 }
 
 std::int64_t OperatorPlans::decoding() const {
+  if (m_plan.attention == kernels::AttentionVariant::unfused) return 0;
   const auto& all = m_batch.sequences;
   return std::find_if(all.begin(), all.end(), [](const auto& s) { return s.tokens != 1; }) - all.begin();
 }

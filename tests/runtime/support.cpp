@@ -56,7 +56,8 @@ std::vector<float> logits_of(Backend& backend, std::span<const std::int64_t> ids
   std::vector<float> logits;
   REQUIRE(backend.begin(0, std::ssize(ids)));
   for (std::int64_t at = 0; at < std::ssize(ids); at += chunk) {
-    const auto part = ids.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(std::min(chunk, std::ssize(ids) - at)));
+    const auto part =
+        ids.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(std::min(chunk, std::ssize(ids) - at)));
     const IterationResult result = backend.run({{{0, {part.begin(), part.end()}}}, true});
     for (const std::string& finding : result.findings) FAIL(finding);
     logits.insert(logits.end(), result.logits.begin(), result.logits.end());
