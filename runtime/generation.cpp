@@ -40,6 +40,10 @@ Generation generate(Backend& backend, std::span<const std::int64_t> prompt, cons
   }
   if (!backend.begin(k_sequence, longest_context(config, std::ssize(prompt), options.tokens)))
     throw RuntimeError("the KV cache has no room for the prompt");
+  struct End {
+    Backend& backend;
+    ~End() { backend.end(k_sequence); }
+  } end{backend};
   models::Sampler sampler(options.sampler);
   Generation generation{{prompt.begin(), prompt.end()}, 0, StopReason::tokens, {}};
   SequenceInput input{k_sequence, {prompt.begin(), prompt.end()}};
@@ -68,7 +72,6 @@ Generation generate(Backend& backend, std::span<const std::int64_t> prompt, cons
     }
     input.ids = {static_cast<std::int32_t>(token)};
   }
-  backend.end(k_sequence);
   return generation;
 }
 
