@@ -37,8 +37,10 @@ deps-dev: ## the same for lint, tidy, asan and fuzz (.ci/packages-dev.txt)
 build: $(BUILD)/build.ninja ## build the command, build/mtsim
 	cmake --build $(BUILD) --target mtsim
 
-run: build ## build and print Table VIII: the paper's latencies beside the simulated ones
+run: build ## build, print Table VIII (the paper's latencies beside the simulated ones) and text from a model through microcode
 	$(BUILD)/mtsim run $(SCENARIO)
+	$(BUILD)/mtsim make-model $(BUILD)/model --seed 1 --force
+	$(BUILD)/mtsim generate --model $(BUILD)/model --prompt "Once upon a time" --tokens 24 --stats
 
 test: $(BUILD)/build.ninja ## build and run all tests
 	cmake --build $(BUILD)

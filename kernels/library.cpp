@@ -43,9 +43,8 @@ const isa::Program& program(std::string_view name, const isa::Pipeline& pipeline
     }
   }
   const EmbeddedSource& source = embedded(name);
-  auto program = std::make_unique<isa::Program>(
-      isa::assemble(source.text, std::string(source.path),
-                    {.defines = defines, .pipeline = pipeline, .include = included_source}));
+  auto program = std::make_unique<isa::Program>(isa::assemble(
+      source.text, std::string(source.path), {.defines = defines, .pipeline = pipeline, .include = included_source}));
   program->keep();
   return *by_name[source.name].emplace_back(Assembled{pipeline, defines, std::move(program)}).program;
 }

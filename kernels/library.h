@@ -19,6 +19,20 @@ class KernelError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Block sizes that some memory does not hold.
+class CapacityError : public KernelError {
+ public:
+  /// Bytes a core (SM, AM) or the cluster (GSM) would need; 0 where that is not known.
+  struct Needs {
+    std::int64_t sm_bytes = 0, am_bytes = 0, gsm_bytes = 0;
+  };
+  CapacityError(const Needs& needs, const std::string& message) : KernelError(message), m_needs(needs) {}
+  const Needs& needs() const { return m_needs; }
+
+ private:
+  Needs m_needs;
+};
+
 /// Parameters of a template: they win over the .equ of that name in its .s file.
 using Defines = std::map<std::string, std::int64_t>;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host side of hthreads: a group of DSP threads, one a core, that the host creates, starts and waits for. What one
-// launch costs, T_create + T_launch + T_exec of eq. (10), is in its cycles: the machine has one number for the first two
-// (cluster.launch_us). N launches cost N times that (eq. 11).
+// launch costs, T_create + T_launch + T_exec of eq. (10), is in its cycles: the machine has one number for the first
+// two (cluster.launch_us). N launches cost N times that (eq. 11).
 #pragma once
 
 #include <cstddef>

@@ -36,6 +36,34 @@ std::string shell_quoted(const std::string& word) {
   return quoted + "'";
 }
 
+/// "--head_dim,--head-dim": either spelling.
+static std::string option_names(std::string_view dimension) {
+  std::string hyphens(dimension);
+  std::replace(hyphens.begin(), hyphens.end(), '_', '-');
+  return hyphens == dimension ? fmt::format("--{}", dimension) : fmt::format("--{},--{}", dimension, hyphens);
+}
+
+void add_dimension_options(CLI::App& app, const OperatorInfo& info, Shape& shape) {
+  shape.resize(info.dimensions.size());
+  for (std::size_t i = 0; i < info.dimensions.size(); ++i) {
+    const Dimension& dimension = info.dimensions[i];
+    shape[i] = dimension.value.value_or(0);
+    const std::string help = dimension.value ? fmt::format("{} (default {})", dimension.help, *dimension.value)
+                                             : std::string(dimension.help);
+    app.add_option(option_names(dimension.name), shape[i], help)
+        ->check(whole_number(dimension.least))
+        ->required(!dimension.value);
+  }
+}
+
+/// "f32" or "f32 (default) or f16".
+std::string dtype_help(const OperatorInfo& info) {
+  std::vector<std::string> words;
+  for (const DType dtype : info.dtypes) words.emplace_back(to_string(dtype));
+  if (words.size() > 1) words.front() += " (default)";
+  return fmt::format("Element type ({})", fmt::join(words, ", "));
+}
+
 CLI::Validator whole_number(std::int64_t low) {
   return CLI::Validator(
       [low](const std::string& text) -> std::string {

@@ -54,6 +54,11 @@ void add_json_option(CLI::App& app, CommonOptions& common);
 void add_machine_options(CLI::App& app, CommonOptions& common);  // --machine and --set
 void add_set_option(CLI::App& app, CommonOptions& common, const std::string& help);
 
+/// An option for each dimension of an operator: --kv-heads or --kv_heads.
+void add_dimension_options(CLI::App& app, const OperatorInfo& info, Shape& shape);
+/// "Element type (f32 (default), f16)".
+std::string dtype_help(const OperatorInfo& info);
+
 /// A whole decimal number from `low` on, strictly: no 010, no 0x10.
 CLI::Validator whole_number(std::int64_t low);
 /// A word of a shell line, in quotes where it needs them.

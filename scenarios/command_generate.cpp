@@ -66,8 +66,9 @@ std::vector<std::int64_t> read_ids(const std::string& path) {
     const auto stop = static_cast<std::size_t>(end - text.data());
     if (error != std::errc() || id < 0 ||
         (stop < text.size() && std::string_view(" \t\r\n,").find(text[stop]) == std::string_view::npos))
-      throw UsageError(fmt::format("{}:{}: '{}' is no token id; whole numbers from 0 on, between blanks or commas", path,
-                                   line, text.substr(at, std::min<std::size_t>(20, text.find_first_of(" \t\r\n,", at) - at))));
+      throw UsageError(
+          fmt::format("{}:{}: '{}' is no token id; whole numbers from 0 on, between blanks or commas", path, line,
+                      text.substr(at, std::min<std::size_t>(20, text.find_first_of(" \t\r\n,", at) - at))));
     ids.push_back(id);
     at = stop;
   }
@@ -123,7 +124,8 @@ std::vector<std::int64_t> prompt_of(const GenerateOptions& options, const Model&
                     static_cast<int>(options.prompt_tokens > 0);
   if (given != 1) throw UsageError("give one of --prompt, --prompt-ids and, for timing, --prompt-tokens");
   if (options.prompt_tokens > 0) {
-    if (backend != BackendKind::timing) throw UsageError("--prompt-tokens has no tokens to compute with; it is for --backend timing");
+    if (backend != BackendKind::timing)
+      throw UsageError("--prompt-tokens has no tokens to compute with; it is for --backend timing");
     return std::vector<std::int64_t>(static_cast<std::size_t>(options.prompt_tokens));
   }
   if (!options.prompt_ids.empty()) return read_ids(options.prompt_ids);
@@ -167,7 +169,8 @@ int generate_command(const GenerateOptions& options, const CommonOptions& common
   if (!dtype) throw UsageError(fmt::format("--dtype '{}': f32 or f16", options.dtype));
   const bool has_cluster = kind != BackendKind::reference;
   if (!has_cluster && options.layers >= 0) throw UsageError("--layers is for the simulated and the timing backend");
-  if (kind == BackendKind::timing && !options.logits.empty()) throw UsageError("--logits: timing has no values; use --backend simulated");
+  if (kind == BackendKind::timing && !options.logits.empty())
+    throw UsageError("--logits: timing has no values; use --backend simulated");
   Model model = open_model(options, kind);
   const std::vector<std::int64_t> prompt = prompt_of(options, model, kind);
   LogitsFile logits(options.logits);
@@ -192,6 +195,7 @@ int generate_command(const GenerateOptions& options, const CommonOptions& common
     backend_options.dtype = *dtype;
     backend_options.plan = runtime::ExecutionPlan::named(options.plan);
     backend_options.kv = runtime::parse_kv_options(options.kv);
+    backend_options.kv.sequences = 1;
     backend_options.layers = options.layers;
     backend_options.longest = runtime::longest_context(model.config, std::ssize(prompt), options.tokens);
     Progress progress("weights of " + model.config.name);
@@ -246,7 +250,8 @@ Command add_generate(CLI::App& app, CommonOptions& common) {
       ->check(whole_number(1));
   sub->add_option("--tokens", options->tokens, "To generate, at most (default 64)")->check(whole_number(1));
   sub->add_option("--temperature", options->sampler.temperature, "0, the default: the likeliest token, always");
-  sub->add_option("--top-p", options->sampler.top_p, "Sample from the likeliest tokens of this probability (default 1)");
+  sub->add_option("--top-p", options->sampler.top_p,
+                  "Sample from the likeliest tokens of this probability (default 1)");
   sub->add_option("--seed", options->sampler.seed, "Of the sampler (default 1)")->check(whole_number(0));
   sub->add_option("--backend", options->backend,
                   "simulated (default), timing (no values; needs no weights) or reference (plain C++, no time)");

@@ -69,14 +69,6 @@ void add_run_options(CLI::App& sub, OpOptions& options) {
   sub.add_option("--seed", options.request.options.seed, "Of the random operands (default 1)")->check(whole_number(0));
 }
 
-/// "f32" or "f32 (default) or f16".
-std::string dtype_help(const OperatorInfo& info) {
-  std::vector<std::string> words;
-  for (const DType dtype : info.dtypes) words.emplace_back(to_string(dtype));
-  if (words.size() > 1) words.front() += " (default)";
-  return fmt::format("Element type ({})", fmt::join(words, ", "));
-}
-
 /// "best or paper, and automatic, large_m or small_m; the first of each by default".
 std::string variant_help(const OperatorInfo& info) {
   std::vector<std::string> groups;
@@ -87,28 +79,12 @@ std::string variant_help(const OperatorInfo& info) {
   return fmt::format("{}; the first of each by default", fmt::join(groups, ", and "));
 }
 
-/// "--head_dim,--head-dim": either spelling.
-std::string option_names(std::string_view dimension) {
-  std::string hyphens(dimension);
-  std::replace(hyphens.begin(), hyphens.end(), '_', '-');
-  return hyphens == dimension ? fmt::format("--{}", dimension) : fmt::format("--{},--{}", dimension, hyphens);
-}
-
 void add_operator(CLI::App& parent, OpOptions& options, CommonOptions& common) {
   const OperatorInfo& info = options.op->info();
   CLI::App* sub = parent.add_subcommand(std::string(info.name), std::string(info.summary));
   options.app = sub;
   options.dtype = to_string(info.dtypes.front());
-  options.request.spec.shape.resize(info.dimensions.size());
-  for (std::size_t i = 0; i < info.dimensions.size(); ++i) {
-    const Dimension& dimension = info.dimensions[i];
-    options.request.spec.shape[i] = dimension.value.value_or(0);
-    const std::string help = dimension.value ? fmt::format("{} (default {})", dimension.help, *dimension.value)
-                                             : std::string(dimension.help);
-    sub->add_option(option_names(dimension.name), options.request.spec.shape[i], help)
-        ->check(whole_number(dimension.least))
-        ->required(!dimension.value);
-  }
+  add_dimension_options(*sub, info, options.request.spec.shape);
   sub->add_option("--dtype", options.dtype, dtype_help(info));
   if (!info.variants.empty()) sub->add_option("--variant", options.variant, variant_help(info));
   for (const std::string_view word : info.flags) {

@@ -32,7 +32,10 @@ class UnitView {
       : m_graph(graph), m_target(target), m_bytes(bytes) {}
 
   Json json(const runtime::FusionUnit& unit) const {
-    Json json = {{"operators", Json::array()}, {"on_chip", Json::array()}, {"gsm_bytes", unit.gsm_bytes}, {"stops", Json::array()}};
+    Json json = {{"operators", Json::array()},
+                 {"on_chip", Json::array()},
+                 {"gsm_bytes", unit.gsm_bytes},
+                 {"stops", Json::array()}};
     for (const int i : unit.nodes) {
       const models::Node& node = m_graph.nodes[static_cast<std::size_t>(i)];
       const double density = m_graph.density(node);
@@ -48,7 +51,8 @@ class UnitView {
                                    {"gsm_bytes", works.gsm}});
     }
     for (const int t : unit.on_chip) {
-      json["on_chip"].push_back({{"tensor", name(t)}, {"bytes", bytes(t)}, {"where", in_gsm(unit, t) ? "gsm" : "blocks"}});
+      json["on_chip"].push_back(
+          {{"tensor", name(t)}, {"bytes", bytes(t)}, {"where", in_gsm(unit, t) ? "gsm" : "blocks"}});
     }
     for (const runtime::FusionStop& stop : unit.stops)
       json["stops"].push_back({{"from", node_name(stop.from)}, {"to", node_name(stop.to)}, {"why", stop.why}});
@@ -67,8 +71,9 @@ class UnitView {
       if (pattern.empty() || !pattern.ends_with(word)) pattern += (pattern.empty() ? "" : "-") + word;
       const runtime::OnChip works = m_target.working_set(node);
       const auto size = [](std::int64_t bytes) { return bytes > 0 ? bytes_text(bytes) : ""; };
-      table.add({node.name, word, fmt::format("{:.1f}", density), fmt::format("{:.2f}", m_graph.intensity(node, m_bytes)),
-                 size(works.sm), size(works.am), size(works.gsm)});
+      table.add({node.name, word, fmt::format("{:.1f}", density),
+                 fmt::format("{:.2f}", m_graph.intensity(node, m_bytes)), size(works.sm), size(works.am),
+                 size(works.gsm)});
     }
     std::string text = fmt::format("unit {}: [{}], GSM {} of {}\n{}", number, pattern, bytes_text(unit.gsm_bytes),
                                    bytes_text(m_target.capacity.gsm), table.text(2));
@@ -117,13 +122,13 @@ int plan_command(const PlanOptions& options, const CommonOptions& common) {
   const runtime::Fusion fusion = plan.fusion ? runtime::fuse(graph, target) : runtime::no_fusion(graph);
 
   const UnitView view(graph, target, bytes_of(*dtype));
-  Json json = {{"command", "plan"},      {"model", config.name},       {"dtype", to_string(*dtype)},
-               {"plan", plan.name},      {"tokens", options.tokens},   {"context", options.context},
-               {"batch", options.batch}, {"layer", options.layer},     {"units", Json::array()}};
-  std::string text = fmt::format("{}, layer {} of {}: {} sequence{} of {} new token{} behind {}, {}, plan {}\n",
-                                 config.name, options.layer, config.layers, options.batch,
-                                 options.batch == 1 ? "" : "s", options.tokens, options.tokens == 1 ? "" : "s",
-                                 options.context, to_string(*dtype), plan.name);
+  Json json = {{"command", "plan"},      {"model", config.name},     {"dtype", to_string(*dtype)},
+               {"plan", plan.name},      {"tokens", options.tokens}, {"context", options.context},
+               {"batch", options.batch}, {"layer", options.layer},   {"units", Json::array()}};
+  std::string text =
+      fmt::format("{}, layer {} of {}: {} sequence{} of {} new token{} behind {}, {}, plan {}\n", config.name,
+                  options.layer, config.layers, options.batch, options.batch == 1 ? "" : "s", options.tokens,
+                  options.tokens == 1 ? "" : "s", options.context, to_string(*dtype), plan.name);
   int number = 0;
   for (const runtime::FusionUnit& unit : fusion.units) {
     if (graph.nodes[static_cast<std::size_t>(unit.nodes.front())].layer != options.layer) continue;
@@ -140,10 +145,12 @@ int plan_command(const PlanOptions& options, const CommonOptions& common) {
 Command add_plan(CLI::App& app, CommonOptions& common) {
   auto options = std::make_shared<PlanOptions>();
   CLI::App* sub = app.add_subcommand("plan", "How a model's graph is cut into units for a cluster, and why so");
-  sub->add_option("--model", options->model, "A model's folder or file, or the name of a shipped configuration")->required();
+  sub->add_option("--model", options->model, "A model's folder or file, or the name of a shipped configuration")
+      ->required();
   sub->add_flag("--show-graph", options->show_graph,
                 "The units of one layer: operators, arithmetic density, bytes on chip, why each ends where it does");
-  sub->add_option("--tokens", options->tokens, "New tokens of each sequence (default 512: a prefill)")->check(whole_number(1));
+  sub->add_option("--tokens", options->tokens, "New tokens of each sequence (default 512: a prefill)")
+      ->check(whole_number(1));
   sub->add_option("--context", options->context, "Tokens each has in the cache (default 0)")->check(whole_number(0));
   sub->add_option("--batch", options->batch, "Sequences (default 1)")->check(whole_number(1));
   sub->add_option("--layer", options->layer, "Which (default 0)")->check(whole_number(0));

@@ -4,11 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "kernels/attention/attention.h"
+#include "kernels/library.h"
+#include "kernels/round.h"
 #include "scenarios/attention_reference.h"
 #include "scenarios/operands.h"
+#include "scenarios/operator_attention.h"
 #include "scenarios/operators.h"
 #include "scenarios/table.h"
 
@@ -18,25 +22,18 @@ namespace {
 
 using kernels::AttentionPlan;
 using kernels::AttentionSequence;
-using kernels::AttentionShape;
 using kernels::AttentionVariant;
 
-enum Dimensions : std::size_t { k_batch, k_heads, k_kv_heads, k_seq, k_context, k_head_dim, k_kv_block };
-
-AttentionShape shape_of(const Shape& shape, DType dtype, bool causal) {
-  AttentionShape s;
-  s.batch = shape[k_batch];
-  s.heads = shape[k_heads];
-  s.kv_heads = shape[k_kv_heads] == 0 ? s.heads : shape[k_kv_heads];
-  s.seq_q = shape[k_seq];
-  s.seq_k = shape[k_context] == 0 ? s.seq_q : shape[k_context];
-  s.head_dim = shape[k_head_dim];
-  s.causal = causal;
-  s.dtype = dtype;
-  s.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.head_dim)));
-  s.kv_block = shape[k_kv_block];
-  return s;
-}
+enum Dimensions : std::size_t {
+  k_batch,
+  k_heads,
+  k_kv_heads,
+  k_seq,
+  k_context,
+  k_head_dim,
+  k_kv_block,
+  k_shortest_context
+};
 
 kernels::AttentionChoice choice_of(const std::vector<std::string>& variant) {
   kernels::AttentionChoice choice;
@@ -73,17 +70,22 @@ class Traffic : public sim::Observer {
 
 class AttentionCase final : public OperatorCase {
  public:
-  AttentionCase(AttentionPlan plan, std::int64_t cores)
-      : m_plan(std::move(plan)), m_cores(cores), m_items(m_plan.items) {}
+  /// `lengths`: of decode, the context of each sequence.
+  AttentionCase(AttentionPlan plan, std::int64_t cores, std::vector<std::int64_t> lengths)
+      : m_plan(std::move(plan)), m_cores(cores), m_lengths(std::move(lengths)), m_items(m_plan.items) {}
 
   Json plan() const override {
     Json json;
+    json["variant"] = is_decode() ? "decode" : to_string(m_plan.choice.variant);
     json["sequence"] = m_plan.choice.sequence == AttentionSequence::paper ? "paper" : "best";
     json["causal"] = m_plan.shape.causal;
     json["scores"] = to_string(m_plan.choice.scores);
     json["tile"] = {{"mr", m_plan.tiles.mr}, {"mc", m_plan.tiles.mc}, {"pass", m_plan.tiles.pass}};
     json["heads_at_once"] = m_plan.share;
-    json["rounds"] = m_plan.rounds(m_cores);
+    if (is_decode())
+      json["lengths"] = m_lengths;
+    else
+      json["rounds"] = m_plan.rounds(m_cores);
     json["memory"] = {{"sm_bytes", m_plan.sm_bytes},
                       {"am_bytes", m_plan.am_bytes},
                       {"gsm_bytes", m_plan.gsm_bytes},
@@ -95,11 +97,16 @@ class AttentionCase final : public OperatorCase {
                        m_plan.choice.sequence == AttentionSequence::paper ? "paper" : "best",
                        m_plan.shape.causal ? "causal" : "full", m_plan.tiles.mr, m_plan.tiles.mc, m_plan.tiles.pass);
   }
-  double macs() const override { return m_plan.shape.macs(); }
-  double ideal_bytes() const override { return static_cast<double>(2 * (q_bytes() + kv_bytes())); }
+  double macs() const override {
+    if (!is_decode()) return m_plan.shape.macs();
+    return 2 * all_lengths() * static_cast<double>(m_plan.shape.heads * m_plan.shape.head_dim);
+  }
+  double ideal_bytes() const override {
+    return 2 * (static_cast<double>(q_bytes()) + (is_decode() ? cached_bytes() : static_cast<double>(kv_bytes())));
+  }
 
   sim::DspProgram load(sim::Cluster& cluster, std::uint64_t seed) override {
-    const AttentionShape& s = m_plan.shape;
+    const kernels::AttentionShape& s = m_plan.shape;
     m_operands = {cluster.ddr_malloc(q_bytes()), cluster.ddr_malloc(kv_bytes()), cluster.ddr_malloc(kv_bytes()),
                   cluster.ddr_malloc(q_bytes())};
     m_traffic.watch(Traffic::q, m_operands.q, q_bytes());
@@ -114,10 +121,19 @@ class AttentionCase final : public OperatorCase {
       m_k = rounded(random_values(keys, seed, static_cast<std::uint64_t>(s.q_elements())), s.dtype);
       m_v = rounded(random_values(keys, seed, static_cast<std::uint64_t>(s.q_elements() + keys)), s.dtype);
       write_values(cluster, m_operands.q, m_q, s.dtype);
-      write_values(cluster, m_operands.kt, cache(m_k, true), s.dtype);
-      write_values(cluster, m_operands.v, cache(m_v, false), s.dtype);
+      for (std::int64_t b = 0; b < s.batch; ++b) {
+        write_values(cluster, m_operands.kt + cache_offset(b), cache(m_k, b, true), s.dtype);
+        write_values(cluster, m_operands.v + cache_offset(b), cache(m_v, b, false), s.dtype);
+      }
     }
-    m_programs = kernels::attention_programs(cluster, m_plan, m_operands, m_items);
+    if (is_decode()) {
+      std::vector<kernels::AttentionCache> caches;
+      for (std::int64_t b = 0; b < s.batch; ++b)
+        caches.push_back({length(b), m_operands.kt + cache_offset(b), m_operands.v + cache_offset(b)});
+      m_programs = {kernels::attention_decode(cluster, m_plan, m_operands.q, m_operands.o, caches)};
+    } else {
+      m_programs = kernels::attention_programs(cluster, m_plan, m_operands, m_items);
+    }
     m_traffic.watch(Traffic::scratch, m_operands.o + q_bytes(), cluster_rest(cluster));
     return m_programs.front();
   }
@@ -127,8 +143,10 @@ class AttentionCase final : public OperatorCase {
   sim::DspProgram launch_program(std::int64_t index) const override {
     return m_programs[static_cast<std::size_t>(index)];
   }
-  std::int64_t pieces() const override { return m_plan.items; }
-  void limit(std::int64_t pieces) override { m_items = pieces; }
+  std::int64_t pieces() const override { return is_decode() ? 1 : m_plan.items; }
+  void limit(std::int64_t pieces) override {
+    if (!is_decode()) m_items = pieces;
+  }
 
   sim::Observer* observer() override { return &m_traffic; }
   Json results() const override {
@@ -147,7 +165,7 @@ class AttentionCase final : public OperatorCase {
   }
 
   Verification verify(const sim::Cluster& cluster) const override {
-    const AttentionShape& s = m_plan.shape;
+    const kernels::AttentionShape& s = m_plan.shape;
     const std::int64_t d = s.head_dim;
     const std::vector<float> o = read_values(cluster, m_operands.o, s.q_elements(), s.dtype);
     Comparison comparison(d);
@@ -155,7 +173,7 @@ class AttentionCase final : public OperatorCase {
       const std::int64_t head = row % s.heads, token = row / s.heads % s.seq_q, batch = row / s.heads / s.seq_q;
       const std::int64_t kv = (batch * s.kv_heads + head / s.group()) * s.seq_k;
       const std::int64_t keys =
-          s.causal ? std::clamp<std::int64_t>(s.seq_k - s.seq_q + token + 1, 0, s.seq_k) : s.seq_k;
+          s.causal ? std::clamp<std::int64_t>(s.seq_k - s.seq_q + token + 1, 0, s.seq_k) : length(batch);
       const auto part = [d](const std::vector<float>& all, std::int64_t first, std::int64_t count) {
         return std::span(all).subspan(static_cast<std::size_t>(first * d), static_cast<std::size_t>(count * d));
       };
@@ -177,7 +195,28 @@ class AttentionCase final : public OperatorCase {
   static constexpr float k_q_scale = 8;  // so that weights differ
 
   std::int64_t q_bytes() const { return m_plan.shape.q_elements() * bytes_of(m_plan.shape.dtype); }
-  std::int64_t kv_bytes() const { return m_plan.shape.kv_elements() * bytes_of(m_plan.shape.dtype); }
+  std::int64_t kv_bytes() const { return cache_offset(m_plan.shape.batch); }
+  bool is_decode() const { return !m_lengths.empty(); }
+  double all_lengths() const {
+    return static_cast<double>(std::accumulate(m_lengths.begin(), m_lengths.end(), std::int64_t{0}));
+  }
+  /// Of decode: K or V of all positions there are, without what fills blocks.
+  double cached_bytes() const {
+    const kernels::AttentionShape& s = m_plan.shape;
+    return all_lengths() * static_cast<double>(s.kv_heads * s.head_dim * bytes_of(s.dtype));
+  }
+  /// Keys of a sequence, and its blocks.
+  std::int64_t length(std::int64_t batch) const {
+    return is_decode() ? m_lengths[static_cast<std::size_t>(batch)] : m_plan.shape.seq_k;
+  }
+  std::int64_t blocks(std::int64_t batch) const { return kernels::ceil_div(length(batch), m_plan.shape.block()); }
+  /// Bytes of the caches of the sequences before it, of K^T or of V.
+  std::int64_t cache_offset(std::int64_t batch) const {
+    const kernels::AttentionShape& s = m_plan.shape;
+    std::int64_t before = 0;
+    for (std::int64_t b = 0; b < batch; ++b) before += blocks(b);
+    return before * s.kv_heads * s.block() * s.head_dim * bytes_of(s.dtype);
+  }
   /// What was allocated behind O: scratch.
   std::int64_t cluster_rest(const sim::Cluster& cluster) const {
     return cluster.machine().ddr.bytes - static_cast<std::int64_t>(m_operands.o.offset) - q_bytes();
@@ -195,9 +234,11 @@ class AttentionCase final : public OperatorCase {
     const auto times = [&](Traffic::Part p, double matrix) {
       return static_cast<double>(m_traffic.bytes(p)) / (part * matrix);
     };
-    const auto q = static_cast<double>(q_bytes()), kv = static_cast<double>(kv_bytes());
+    const auto q = static_cast<double>(q_bytes());
+    const double kv = is_decode() ? cached_bytes() : static_cast<double>(kv_bytes());
     std::optional<kernels::AttentionTraffic> table;
-    if (m_plan.choice.variant != AttentionVariant::unfused) table = kernels::attention_table_iii(m_plan, m_cores);
+    if (m_plan.choice.variant != AttentionVariant::unfused && !is_decode())
+      table = kernels::attention_table_iii(m_plan, m_cores);
     const auto expected = [&](double kernels::AttentionTraffic::*member) {
       return table ? std::optional(*table.*member) : std::nullopt;
     };
@@ -209,7 +250,7 @@ class AttentionCase final : public OperatorCase {
                                 {"k", times(Traffic::kt, kv), expected(&AttentionTraffic::k)},
                                 {"v", times(Traffic::v, kv), expected(&AttentionTraffic::v)}};
     if (m_plan.choice.variant == AttentionVariant::unfused) {
-      const AttentionShape& s = m_plan.shape;
+      const kernels::AttentionShape& s = m_plan.shape;
       const double scores = static_cast<double>(bytes_of(m_plan.choice.scores)) *
                             static_cast<double>(s.batch * s.heads * s.seq_q) * static_cast<double>(s.seq_k);
       all.push_back({"scores", times(Traffic::scratch, scores), std::nullopt});
@@ -217,17 +258,20 @@ class AttentionCase final : public OperatorCase {
     return all;
   }
 
-  /// As the tests' contract has it: [heads, blocks, block, d] or, transposed, [heads, blocks, d, block]; 0 behind the
-  /// keys.
-  std::vector<float> cache(const std::vector<float>& values, bool transpose) const {
-    const AttentionShape& s = m_plan.shape;
+  /// Of one sequence, as the tests' contract has it: [heads, blocks, block, d] or, transposed, [heads, blocks, d,
+  /// block]; 0 behind the keys.
+  std::vector<float> cache(const std::vector<float>& values, std::int64_t batch, bool transpose) const {
+    const kernels::AttentionShape& s = m_plan.shape;
     const std::int64_t d = s.head_dim, block = s.block();
-    std::vector<float> out(static_cast<std::size_t>(s.kv_elements()));
-    for (std::int64_t row = 0; row < s.batch * s.kv_heads * s.seq_k; ++row) {
-      const std::int64_t key = row % s.seq_k, start = (row / s.seq_k * s.blocks() + key / block) * block * d;
-      for (std::int64_t i = 0; i < d; ++i) {
-        out[static_cast<std::size_t>(start + (transpose ? i * block + key % block : key % block * d + i))] =
-            values[static_cast<std::size_t>(row * d + i)];
+    std::vector<float> out(static_cast<std::size_t>(s.kv_heads * blocks(batch) * block * d));
+    for (std::int64_t head = 0; head < s.kv_heads; ++head) {
+      for (std::int64_t key = 0; key < length(batch); ++key) {
+        const std::int64_t from = ((batch * s.kv_heads + head) * s.seq_k + key) * d;
+        const std::int64_t start = (head * blocks(batch) + key / block) * block * d, at = key % block;
+        for (std::int64_t i = 0; i < d; ++i) {
+          out[static_cast<std::size_t>(start + (transpose ? i * block + at : at * d + i))] =
+              values[static_cast<std::size_t>(from + i)];
+        }
       }
     }
     return out;
@@ -235,6 +279,7 @@ class AttentionCase final : public OperatorCase {
 
   AttentionPlan m_plan;
   std::int64_t m_cores;
+  std::vector<std::int64_t> m_lengths;
   std::int64_t m_items;
   kernels::AttentionOperands m_operands;
   std::vector<sim::DspProgram> m_programs;
@@ -254,14 +299,19 @@ class Attention final : public Operator {
                             {"seq", "Tokens of Q", {}},
                             {"context", "Tokens of K and V; 0: as many as of Q", 0, 0},
                             {"head_dim", "A multiple of 16, at most 256", 128},
-                            {"kv_block", "Positions of a block of K and V in DDR; 0: all in one", 0, 0}},
+                            {"kv_block", "Positions of a block of K and V in DDR; 0: all in one", 0, 0},
+                            {"shortest_context",
+                             "Decode: contexts of the sequences spread evenly from here to --context; 0: all that long",
+                             0, 0}},
              .dtypes = {DType::f32, DType::f16},
-             .variants = {{{"mt", "flash", "unfused"}},
+             .variants = {{{"automatic", "mt", "flash", "unfused", "decode"}},
                           {{"best", "paper"}},
                           {{"full", "causal"}},
                           {{"f32_scores", "f16_scores"}}},
              .tiles = "Rows of Q of a core, keys of a block in AM, blocks whose scores are kept: mr=64,mc=512,pass=1",
              .examples = {"--batch 4 --heads 32 --seq 2048", "--heads 32 --kv-heads 4 --seq 1 --context 4096",
+                          "--batch 16 --heads 32 --kv-heads 8 --seq 1 --context 2048 --shortest-context 100 --kv-block "
+                          "64 --verify",
                           "--heads 2 --seq 100 --causal --variant flash --verify"},
              .flags = {"causal"}}) {}
 
@@ -276,14 +326,53 @@ class Attention final : public Operator {
   }
   void check_tile(const std::string& tile, DType) const override { kernels::parse_attention_tiles(tile); }
   std::unique_ptr<OperatorCase> prepare(const CaseSpec& spec, const sim::MachineConfig& machine) const override {
-    return std::make_unique<AttentionCase>(
-        kernels::plan_attention(shape_of(spec.shape, spec.dtype, spec.variant[2] == "causal"),
-                                kernels::parse_attention_tiles(spec.tile), choice_of(spec.variant), machine),
-        machine.cluster.cores);
+    kernels::AttentionShape shape = attention_shape(spec.shape, spec.dtype, spec.variant[2] == "causal");
+    const kernels::AttentionTiles tiles = kernels::parse_attention_tiles(spec.tile);
+    const bool may_decode = shape.seq_q == 1 && spec.variant[1] == "best" && tiles.mr == 0 && tiles.pass == 0;
+    if (spec.variant[0] == "decode" || (spec.variant[0] == "automatic" && may_decode)) {
+      if (spec.variant[1] == "paper") throw kernels::KernelError("attention decode: the paper has no sequence for it");
+      if (shape.seq_q == 1) shape.causal = false;  // the last token sees all keys
+      return std::make_unique<AttentionCase>(kernels::plan_attention_decode(shape, tiles, machine),
+                                             machine.cluster.cores, lengths_of(spec.shape, shape));
+    }
+    if (spec.shape[k_shortest_context] > 0)
+      throw kernels::KernelError(
+          "attention: contexts of different lengths are of decode (seq 1); leave "
+          "shortest_context out");
+    return std::make_unique<AttentionCase>(kernels::plan_attention(shape, tiles, choice_of(spec.variant), machine),
+                                           machine.cluster.cores, std::vector<std::int64_t>{});
+  }
+
+ private:
+  /// The first sequence has the longest context, the last one the shortest.
+  static std::vector<std::int64_t> lengths_of(const Shape& dimensions, const kernels::AttentionShape& shape) {
+    const std::int64_t shortest = dimensions[k_shortest_context] > 0 ? dimensions[k_shortest_context] : shape.seq_k;
+    if (shortest > shape.seq_k)
+      throw kernels::KernelError(
+          fmt::format("attention decode: shortest_context {} is above context {}", shortest, shape.seq_k));
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t b = 0; b < shape.batch; ++b)
+      lengths.push_back(shape.seq_k - (shape.seq_k - shortest) * b / std::max<std::int64_t>(shape.batch - 1, 1));
+    return lengths;
   }
 };
 
 }  // namespace
+
+kernels::AttentionShape attention_shape(const Shape& shape, DType dtype, bool causal) {
+  kernels::AttentionShape s;
+  s.batch = shape[k_batch];
+  s.heads = shape[k_heads];
+  s.kv_heads = shape[k_kv_heads] == 0 ? s.heads : shape[k_kv_heads];
+  s.seq_q = shape[k_seq];
+  s.seq_k = shape[k_context] == 0 ? s.seq_q : shape[k_context];
+  s.head_dim = shape[k_head_dim];
+  s.causal = causal;
+  s.dtype = dtype;
+  s.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.head_dim)));
+  s.kv_block = shape[k_kv_block];
+  return s;
+}
 
 const Operator& attention_operator() {
   static const Attention op;

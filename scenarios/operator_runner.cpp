@@ -130,9 +130,14 @@ sim::LaunchResult OperatorRunner::launch_pieces(const OperatorRequest& request, 
   the_case.limit(simulated - 2);
   const sim::LaunchResult fewer = launch(request, the_case);
   the_case.limit(simulated);
-  const sim::LaunchResult more = launch(request, the_case);
+  OperatorRequest last = request;
+  // All pieces take more + pairs * (more - fewer): from here on too long.
+  const std::int64_t pairs = (pieces - simulated) / 2, limit = request.options.max_cycles;
+  if (limit > 0 && the_case.launches() == 1)
+    last.options.max_cycles = std::max<std::int64_t>(1, (limit + pairs * fewer.cycles) / (1 + pairs));
+  const sim::LaunchResult more = launch(last, the_case);
   if (fewer.fault || more.fault) return more;
-  return extrapolated(fewer, more, (pieces - simulated) / 2);
+  return extrapolated(fewer, more, pairs);
 }
 
 OperatorOutcome OperatorRunner::run(const OperatorRequest& request) {

@@ -19,11 +19,12 @@ namespace mtsim::scenarios {
 /// How a case is simulated, whatever the operator. `mtsim op` has an option for each (command_op.cpp).
 struct CaseOptions {
   sim::Depth depth = sim::Depth::timing;
-  bool memo = true;             // timing: cycles of calls may come from earlier ones, on disk too
-  bool verify = false;          // functional depth only
-  std::uint64_t seed = 1;       // of the operands
-  bool hazards = true;          // look for DMA races
-  std::int64_t max_cycles = 0;  // a launch that takes longer throws sim::LaunchCut; 0: no limit
+  bool memo = true;        // timing: cycles of calls may come from earlier ones, on disk too
+  bool verify = false;     // functional depth only
+  std::uint64_t seed = 1;  // of the operands
+  bool hazards = true;     // look for DMA races
+  // A launch that takes longer throws sim::LaunchCut, with skip_pieces one that would; 0: no limit.
+  std::int64_t max_cycles = 0;
   // Timing depth: of many equal pieces (OperatorCase::pieces) a few are simulated, the others take what the last
   // two of those take.
   bool skip_pieces = false;
@@ -60,7 +61,10 @@ struct OperatorOutcome {
   const Operator& op() const { return *request.op; }
   std::string shape() const { return shape_text(op(), request.spec.shape); }
   /// The word of the first variant group; "" for an operator without.
-  std::string variant() const { return request.spec.variant.empty() ? "" : request.spec.variant.front(); }
+  std::string variant() const {
+    if (plan.contains("variant")) return plan.at("variant");  // what was chosen automatically
+    return request.spec.variant.empty() ? "" : request.spec.variant.front();
+  }
   /// No fault, no finding, and right when asked to verify.
   bool passed() const;
 };

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "scenarios/error.h"
+#include "scenarios/mpirun.h"
 #include "scenarios/ranks.h"
 #include "scenarios/worker_answer.h"
 
@@ -36,7 +37,7 @@ Ranks::Message await(Ranks& ranks) {
 
 RankPool::RankPool(std::size_t processes, std::function<std::string(const std::string&)> work, const std::string& about)
     : m_pool(processes, std::move(work)) {
-  if (!Ranks::are_there()) return;
+  if (!mpirun::is_there()) return;
   m_ranks = std::make_unique<Ranks>();
   try {
     meet(about);
@@ -44,6 +45,14 @@ RankPool::RankPool(std::size_t processes, std::function<std::string(const std::s
     end_helpers();
     throw;
   }
+}
+
+void RankPool::refuse(const std::string& why) {
+  Ranks ranks;
+  ranks.send(0, k_failed, why);
+  while (await(ranks).number != k_end) {
+  }
+  ranks.send(0, k_end, "");
 }
 
 bool RankPool::leads() const { return !m_ranks || m_ranks->rank() == 0; }
@@ -55,14 +64,19 @@ RankPool::~RankPool() {
 void RankPool::meet(const std::string& about) {
   if (!leads()) return m_ranks->send(0, k_hello, fmt::format("{} {}", m_pool.processes(), about));
   m_helpers.resize(static_cast<std::size_t>(m_ranks->size()));
-  std::string other;
+  std::string other, refused;
   for (int i = 1; i < m_ranks->size(); ++i) {
     const Ranks::Message hello = await(*m_ranks);
+    if (hello.number == k_failed) {
+      refused = fmt::format("rank {}: {}", hello.from, hello.text);
+      continue;
+    }
     const std::size_t blank = hello.text.find(' ');
     m_helpers[static_cast<std::size_t>(hello.from)].processes = std::stoul(hello.text.substr(0, blank));
     if (hello.text.substr(blank + 1) != about)
       other = fmt::format("rank {} has {}, rank 0 {}", hello.from, hello.text.substr(blank + 1), about);
   }
+  if (!refused.empty()) throw UsageError(refused);
   if (!other.empty())
     throw UsageError(fmt::format("mpirun: all ranks have to run the same command of the same program: {}", other));
 }

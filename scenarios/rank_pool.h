@@ -24,6 +24,9 @@ class RankPool {
   RankPool(const RankPool&) = delete;
   RankPool& operator=(const RankPool&) = delete;
 
+  /// On another rank than 0, instead of a pool: rank 0's constructor throws UsageError with `why`.
+  static void refuse(const std::string& why);
+
   bool leads() const;
   /// Of all ranks; known to rank 0.
   std::size_t processes() const;

@@ -1,30 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/ranks.h"
 
-#include <algorithm>
-#include <charconv>
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 
 namespace mtsim::scenarios {
-
-namespace {
-
-// What mpirun of OpenMPI tells its processes.
-constexpr const char* k_size_variable = "OMPI_COMM_WORLD_SIZE";
-constexpr const char* k_local_size_variable = "OMPI_COMM_WORLD_LOCAL_SIZE";
-
-}  // namespace
-
-bool Ranks::are_there() { return std::getenv(k_size_variable) != nullptr; }
-
-int Ranks::on_this_host() {
-  const char* text = std::getenv(k_local_size_variable);
-  int count = 1;
-  if (text != nullptr) std::from_chars(text, text + std::string_view(text).size(), count);
-  return std::max(1, count);
-}
 
 Ranks::Ranks() {
   // The default error handler ends all ranks with a message: nothing here could go on without one of them.

@@ -12,11 +12,6 @@ namespace mtsim::scenarios {
 
 class Ranks {
  public:
-  /// Whether mpirun started this process; without it MPI is never initialised, which takes 0.3 s.
-  static bool are_there();
-  /// How many of them share this host; 1 without mpirun.
-  static int on_this_host();
-
   /// Joins the others. A process does so once, after the last fork of one that has to outlive it.
   Ranks();
   ~Ranks();

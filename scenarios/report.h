@@ -92,6 +92,13 @@ std::string operator_text(const OperatorOutcome& outcome, const sim::Machine& ma
 Json scenario_json(const Scenario& scenario, const ScenarioResult& result, const sim::Machine& machine);
 /// The paper's table: per cell the paper's value, the simulated one and the signed error; then the summary.
 std::string scenario_text(const Scenario& scenario, const ScenarioResult& result, const sim::Machine& machine);
+// Of it, where block sizes are swept: what each cell takes of SM, AM and GSM, also those that do not fit.
+Json memory_json(const CellResult& cell);
+std::string memory_text(const Scenario& scenario, const ScenarioResult& result, const sim::Machine& machine);
+// Of it, with --perturb: bands, where they come from, and what lies outside its own.
+Json band_json(const CellResult& cell, const std::map<std::string, Band>& bands);
+Json perturbation_json(const Perturbation& perturbation);
+std::string perturbation_text(const Scenario& scenario, const ScenarioResult& result);
 
 // fit.
 std::string fit_step_text(const std::vector<FitParameter>& parameters, const FitStep& step);

@@ -71,6 +71,12 @@ Json cell_json(const Scenario& scenario, const CellResult& cell) {
   json["case"] = case_json(scenario, cell.cell.at);
   json["metrics"] = Json::object();
   for (const auto& [metric, value] : cell.metrics) json["metrics"][metric] = value;
+  if (scenario.sweeps_tiles()) json["memory"] = memory_json(cell);
+  if (cell.misfit) {
+    json["status"] = "does_not_fit";
+    json["why_not"] = cell.misfit->message;
+    return json;
+  }
   json["metrics"]["cycles"] = outcome.launch.cycles;
   json["metrics"]["utilisation"] = outcome.utilisation;
   if (const auto reported = cell.paper_utilisation()) json["paper_utilisation"] = *reported;  // eq. (23)
@@ -93,8 +99,9 @@ Json cell_json(const Scenario& scenario, const CellResult& cell) {
 
 /// Lines about what went wrong in a run; empty when nothing did.
 std::string trouble(const OperatorOutcome& outcome) {
-  const std::string where = outcome.shape();
   std::string out;
+  if (outcome.passed()) return out;
+  const std::string where = outcome.shape();
   if (outcome.launch.fault) out += fmt::format("{}: fault: {}\n", where, outcome.launch.fault->str());
   for (const auto& f : outcome.launch.findings) {
     out += fmt::format("{}: finding: {} (core {}, cycle {}): {}\n", where, f.kind, f.core, f.cycle, f.message);
@@ -114,7 +121,8 @@ std::string variant_of(const Scenario& scenario) {
 /// the variant beside it.
 class RowLines {
  public:
-  void add(const CellResult& cell, const std::map<std::string, Band>* bands) {
+  void add(const CellResult& cell, const std::map<std::string, Band>* bands, bool has_beside) {
+    if (cell.misfit) return add_nothing(bands != nullptr, has_beside);
     if (bands != nullptr) {
       const Band& band = bands->at("latency_ms");
       m_band.push_back(fmt::format("{:.2f}-{:.2f}", band.low, band.high));
@@ -129,9 +137,9 @@ class RowLines {
     m_rate_name = macs != cell.metrics.end() ? "GMAC/s" : "GB/s";
     m_rate.push_back(macs != cell.metrics.end() ? fmt::format("{:.0f}", macs->second)
                                                 : fmt::format("{:.1f}", cell.metrics.at("ddr_gb_s")));
-    if (!cell.beside) return;
-    m_beside_name = difference(*cell.beside, cell.outcome);
-    m_beside.push_back(fmt::format("{:.2f}", cell.beside->latency_ms));
+    if (!has_beside) return;
+    if (cell.beside) m_beside_name = difference(*cell.beside, cell.outcome);
+    m_beside.push_back(cell.beside ? fmt::format("{:.2f}", cell.beside->latency_ms) : "-");
   }
 
   void add_to(Table& table, std::string label) const {
@@ -143,11 +151,17 @@ class RowLines {
     line("simulated", m_simulated);
     if (!m_band.empty()) line("band", m_band);
     if (m_has_paper) line("error %", m_error);
-    line(m_rate_name, m_rate);
+    if (!m_rate_name.empty()) line(m_rate_name, m_rate);
     if (!m_beside.empty()) line(m_beside_name, m_beside);
   }
 
  private:
+  void add_nothing(bool has_band, bool has_beside) {
+    for (auto* cells : {&m_paper, &m_simulated, &m_error, &m_rate}) cells->emplace_back("-");
+    if (has_band) m_band.emplace_back("-");
+    if (has_beside) m_beside.emplace_back("-");
+  }
+
   std::vector<std::string> m_paper, m_simulated, m_band, m_error, m_rate, m_beside;
   std::string m_beside_name, m_rate_name;
   bool m_has_paper = false;
@@ -198,7 +212,8 @@ std::string table_text(const Scenario& scenario, const ScenarioResult& result, s
   for (const std::int64_t row : rows.values) {
     RowLines lines;
     for (std::size_t c = 0; c < columns.values.size(); ++c, ++at)
-      lines.add(result.cells[at], result.perturbation ? &result.perturbation->bands[at] : nullptr);
+      lines.add(result.cells[at], result.perturbation ? &result.perturbation->bands[at] : nullptr,
+                scenario.beside.has_value());
     lines.add_to(table, rows.text(row));
   }
   return table.text();
@@ -246,7 +261,7 @@ std::vector<Speedup> speedups(const Scenario& scenario, const ScenarioResult& re
     at[axis] = *scenario.speedup_of;
     const auto faster = std::find_if(result.cells.begin(), result.cells.end(),
                                      [&](const CellResult& cell) { return cell.cell.at == at; });
-    if (faster == result.cells.end()) continue;  // --set left that table out
+    if (faster == result.cells.end() || slower.misfit || faster->misfit) continue;  // --set left that table out
     Speedup speedup{i, slower.metrics.at("latency_ms") / faster->metrics.at("latency_ms"), {}, {}};
     const auto paper = slower.cell.paper.find("latency_ms"), base = faster->cell.paper.find("latency_ms");
     if (paper != slower.cell.paper.end() && base != faster->cell.paper.end())
@@ -321,33 +336,6 @@ std::string fitted_numbers(const sim::Machine& machine) {
 
 }  // namespace
 
-namespace {
-
-Json perturbation_json(const Perturbation& perturbation) {
-  Json drawn = Json::object();
-  for (const auto& n : perturbation.drawn) {
-    drawn[n.key] = {{"range", {n.range_low, n.range_high}},
-                    {"unit", n.unit},
-                    {"provenance", to_string(n.provenance)},
-                    {"source", n.source}};
-  }
-  return {{"samples", perturbation.samples}, {"seed", perturbation.seed}, {"percentiles", {5, 95}}, {"drawn", drawn}};
-}
-
-std::string perturbation_text(const Perturbation& perturbation) {
-  std::vector<std::string> words;
-  for (const auto& n : perturbation.drawn) {
-    words.push_back(
-        fmt::format("{} {:g}-{:g} {} ({})", n.key, n.range_low, n.range_high, n.unit, to_string(n.provenance)));
-  }
-  return fmt::format(
-      "band: 5th to 95th percentile of {} machines with all these drawn at once, each evenly from its "
-      "plausible range (seed {}): {}\n",
-      perturbation.samples, perturbation.seed, joined(words));
-}
-
-}  // namespace
-
 Json scenario_json(const Scenario& scenario, const ScenarioResult& result, const sim::Machine& machine) {
   Json json;
   json["name"] = scenario.name;
@@ -365,8 +353,7 @@ Json scenario_json(const Scenario& scenario, const ScenarioResult& result, const
   for (std::size_t i = 0; i < result.cells.size(); ++i) {
     json["cases"].push_back(cell_json(scenario, result.cells[i]));
     if (!result.perturbation) continue;
-    for (const auto& [metric, band] : result.perturbation->bands[i])
-      json["cases"].back()["band"][metric] = {{"low", band.low}, {"median", band.median}, {"high", band.high}};
+    json["cases"].back()["band"] = band_json(result.cells[i], result.perturbation->bands[i]);
   }
   if (result.perturbation) json["perturbation"] = perturbation_json(*result.perturbation);
   json["summary"] = summary_json(scenario, result, result.summary);
@@ -409,7 +396,8 @@ std::string scenario_text(const Scenario& scenario, const ScenarioResult& result
   const bool reads_paper = as_shipped && word == "paper" && !scenario.notes.empty();
   out += fmt::format("machine {}; {}{}\n", machine_name(machine), fitted_numbers(machine),
                      reads_paper ? "; the sequence of the paper is one reading of its text (see notes)" : "");
-  if (result.perturbation) out += perturbation_text(*result.perturbation);
+  if (scenario.sweeps_tiles()) out += memory_text(scenario, result, machine) + "\n";
+  if (result.perturbation) out += perturbation_text(scenario, result);
   out += fmt::format("note: {}\n", k_not_modelled);
   for (const auto& note : as_shipped ? scenario.notes : decltype(scenario.notes){})
     out += fmt::format("note{}: {}\n", cells_text(scenario, note), note.text);

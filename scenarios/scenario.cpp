@@ -54,8 +54,13 @@ OperatorRequest Scenario::request(const ScenarioCell& cell, const std::vector<st
   const std::size_t dimensions = op->info().dimensions.size();
   request.spec = {Shape(cell.at.begin(), cell.at.begin() + static_cast<std::ptrdiff_t>(dimensions)),
                   static_cast<DType>(cell.at.back()), variant_words, tile};
-  if (const Axis& axis = axes[dimensions]; !axis.is_dtype)
-    request.spec.variant.front() = axis.text(cell.at[dimensions]);
+  for (std::size_t a = dimensions; a < axes.size(); ++a) {
+    const Axis& axis = axes[a];
+    if (!axis.words.empty()) request.spec.variant.front() = axis.text(cell.at[a]);
+    if (!axis.is_tile) continue;
+    std::string& tiles = request.spec.tile;
+    tiles += fmt::format("{}{}={}", tiles.empty() ? "" : ",", axis.name, cell.at[a]);
+  }
   request.options.depth = depth;
   request.options.skip_pieces = skip_pieces;
   return request;
@@ -77,6 +82,10 @@ std::vector<std::size_t> Scenario::fixed_axes() const {
     if (a != rows && a != columns && a != tables) fixed.push_back(a);
   }
   return fixed;
+}
+
+bool Scenario::sweeps_tiles() const {
+  return std::any_of(axes.begin(), axes.end(), [](const Axis& axis) { return axis.is_tile; });
 }
 
 Scenario Scenario::for_fit() const {

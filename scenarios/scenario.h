@@ -24,12 +24,14 @@ namespace mtsim::scenarios {
 /// What a cell yields and a paper may report.
 inline constexpr std::array<std::string_view, 3> k_metrics = {"latency_ms", "gmac_s", "ddr_gb_s"};
 
-/// A dimension of the operator, its dtype, or which of the words of its first variant group.
+/// A dimension of the operator, a block size (a key of --tile), its dtype, or which of the words of its first variant
+/// group.
 struct Axis {
   std::string name;
   std::vector<std::int64_t> values;  // of dtype: DType as a number; of words: an index
   bool is_dtype = false;
   std::vector<std::string> words = {};  // of an axis of variants
+  bool is_tile = false;
   bool is_named() const { return is_dtype || !words.empty(); }
   /// A value as the user writes it: "4096", "f16".
   std::string text(std::int64_t value) const;
@@ -63,9 +65,9 @@ struct Scenario {
   sim::Depth depth = sim::Depth::timing;
   std::vector<std::string> variant;                // compared with the paper; one word a group
   std::optional<std::vector<std::string>> beside;  // simulated as well and shown beside it
-  std::string tile;
-  bool skip_pieces = false;           // CaseOptions::skip_pieces
-  std::vector<Axis> axes;             // the operator's dimensions, variant if the grid has it, dtype
+  std::string tile;                                // the same for all cells
+  bool skip_pieces = false;                        // CaseOptions::skip_pieces
+  std::vector<Axis> axes;             // the operator's dimensions, variant if the grid has it, block sizes, dtype
   isa::Place grid_place;              // in the file
   std::size_t rows = 0, columns = 1;  // axes of the printed table
   std::optional<std::size_t> tables;  // axis with one table a value; every other axis has one value
@@ -88,6 +90,8 @@ struct Scenario {
   std::vector<std::size_t> fixed_axes() const;
   /// Only the cells of `fit`, without the variant beside.
   Scenario for_fit() const;
+  /// Whether block sizes are axes: cells that do not fit are then results.
+  bool sweeps_tiles() const;
 
   /// Changes one key as --set does: an axis ("m", "[1024, 2048]" or "1024"; "dtype", "f16"), depth, variant, beside,
   /// tile or machine. Throws UsageError for a wrong value; false when `key` is no key of the scenario.

@@ -50,6 +50,13 @@ std::optional<std::int64_t> read_value(const YamlNode& node, const Operator& op,
   }
   const std::int64_t value = node.as_integer();
   if (value < 1) node.complain(fmt::format("{} is no size", value), "at least 1");
+  if (axis.is_tile && value >= 1) {
+    try {
+      op.check_tile(fmt::format("{}={}", axis.name, value), op.info().dtypes.front());
+    } catch (const kernels::KernelError& error) {
+      node.complain(error.what());
+    }
+  }
   return value;
 }
 
@@ -98,6 +105,7 @@ void read_grid(const YamlNode& root, Scenario& scenario) {
   scenario.grid_place = grid.place();
   for (std::size_t a = 0; a + 1 < scenario.axes.size(); ++a) {
     Axis& axis = scenario.axes[a];
+    if (axis.is_tile) continue;  // read already
     if (axis.is_named()) {
       axis.values = read_values(*grid.find(axis.name), *scenario.op, axis);
       continue;
@@ -222,6 +230,19 @@ void read_notes(const YamlNode& root, Scenario& scenario) {
   }
 }
 
+/// Block sizes: a text that all cells have, or a mapping of axes.
+void read_tile(const YamlNode& root, Scenario& scenario) {
+  const auto node = root.find("tile");
+  if (!node || !node->is_mapping()) return;
+  for (const std::string& key : node->keys()) {
+    Axis axis;
+    axis.name = key;
+    axis.is_tile = true;
+    axis.values = read_values(*node->find(key), *scenario.op, axis);
+    scenario.axes.push_back(std::move(axis));
+  }
+}
+
 /// What depends on the operator; keys of a scenario without one are left unread.
 void read_operator(const YamlNode& root, Scenario& scenario) {
   const Operator& op = *scenario.op;
@@ -230,15 +251,17 @@ void read_operator(const YamlNode& root, Scenario& scenario) {
     const auto& words = op.info().variants.front().words;
     if (grid->find("variant")) scenario.axes.push_back({"variant", {}, false, {words.begin(), words.end()}});
   }
+  read_tile(root, scenario);
   scenario.axes.push_back({"dtype", {}, true});
   scenario.variant = parse_variant(op, "");
   read_word(root, "variant", [&](const std::string& words) { scenario.variant = parse_variant(op, words); });
   read_word(root, "beside", [&](const std::string& words) { scenario.beside = parse_variant(op, words); });
   read_grid(root, scenario);
-  read_word(root, "tile", [&](const std::string& text) {
-    for (const std::int64_t dtype : scenario.axes.back().values) op.check_tile(text, static_cast<DType>(dtype));
-    scenario.tile = text;
-  });
+  if (const auto tile = root.find("tile"); tile && !tile->is_mapping())
+    read_word(*tile, [&](const std::string& text) {
+      for (const std::int64_t dtype : scenario.axes.back().values) op.check_tile(text, static_cast<DType>(dtype));
+      scenario.tile = text;
+    });
   read_paper(root, scenario);
   read_notes(root, scenario);
   if (const auto fit = root.find("fit")) scenario.fit = read_filter(*fit, scenario);

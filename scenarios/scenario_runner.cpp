@@ -23,6 +23,8 @@ OperatorOutcome run_cell(const Scenario& scenario, OperatorRunner& runner, const
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", place(), error.what()));
   } catch (const kernels::KernelError& error) {
+    const bool is_result = scenario.sweeps_tiles() && dynamic_cast<const kernels::CapacityError*>(&error) != nullptr;
+    if (is_result) throw;
     throw UsageError(fmt::format("{}: {}", place(), error.what()));
   } catch (const ProgramFailed& error) {
     throw ProgramFailed(fmt::format("{}: {}", place(), error.what()));
@@ -58,11 +60,23 @@ ScenarioResult run_scenario(const Scenario& scenario, OperatorRunner& runner, co
   ScenarioResult result;
   for (ScenarioCell& cell : scenario.cells()) {
     CellResult done;
-    done.outcome = run_cell(scenario, runner, cell, scenario.variant);
-    if (scenario.beside) done.beside = run_cell(scenario, runner, cell, *scenario.beside);
-    done.metrics = {{"latency_ms", done.outcome.latency_ms}, {"ddr_gb_s", done.outcome.ddr_gb_s}};
+    const auto run = [&](const std::vector<std::string>& variant) -> std::optional<OperatorOutcome> {
+      try {
+        return run_cell(scenario, runner, cell, variant);
+      } catch (const kernels::CapacityError& error) {
+        done.misfit = {error.needs(), error.what()};
+        return std::nullopt;
+      }
+    };
+    if (scenario.beside) done.beside = run(*scenario.beside);
+    done.misfit.reset();  // of the one beside: that there is none says enough
+    if (auto outcome = run(scenario.variant)) {
+      done.outcome = std::move(*outcome);
+      done.metrics = {{"latency_ms", done.outcome.latency_ms}, {"ddr_gb_s", done.outcome.ddr_gb_s}};
+    }
     if (done.outcome.gmac_s > 0) done.metrics["gmac_s"] = done.outcome.gmac_s;
     for (const auto& [metric, paper] : cell.paper) {
+      if (done.misfit) break;
       const auto simulated = done.metrics.find(metric);
       if (simulated == done.metrics.end())
         throw UsageError(fmt::format("{}: {} has no {}", scenario.path, scenario.op->info().name, metric));

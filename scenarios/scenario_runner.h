@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/library.h"
 #include "scenarios/operator_runner.h"
 #include "scenarios/perturb.h"
 #include "scenarios/scenario.h"
@@ -15,8 +16,15 @@
 
 namespace mtsim::scenarios {
 
+/// Block sizes that some memory does not hold.
+struct Misfit {
+  kernels::CapacityError::Needs needs;
+  std::string message;
+};
+
 struct CellResult {
   ScenarioCell cell;
+  std::optional<Misfit> misfit;  // of a scenario that sweeps block sizes: there is no outcome then
   OperatorOutcome outcome;
   std::optional<OperatorOutcome> beside;        // of the scenario's second variant
   std::map<std::string, double> metrics;        // as simulated; gmac_s of operators that multiply only

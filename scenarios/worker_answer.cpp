@@ -52,7 +52,12 @@ std::string result_of(const std::string& answer) {
 
 Child start_child(int signal, const std::function<void(int socket)>& body) {
   const auto check = [](bool done, const char* what) {
-    if (!done) throw std::system_error(errno, std::generic_category(), what);
+    if (done) return;
+    if (errno == EMFILE)
+      throw UsageError(
+          "too few files may be open at once for this many worker processes; raise the limit (ulimit -n) or ask for "
+          "fewer processes (explore: --jobs)");
+    throw std::system_error(errno, std::generic_category(), what);
   };
   int ends[2];
   check(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socketpair");

@@ -82,9 +82,9 @@ class Cluster {
   Allocations allocations() const;
   void release(const Allocations& kept);
 
-  /// As ddr_malloc and write of `bytes` bytes of the open file `descriptor` from `offset` on, but its pages are borrowed:
-  /// the host reads them when they are touched and may drop them again. What the program writes there stays its own.
-  /// The pointer is as aligned as `offset`. SimError when the host cannot map them.
+  /// As ddr_malloc and write of `bytes` bytes of the open file `descriptor` from `offset` on, but its pages are
+  /// borrowed: the host reads them when they are touched and may drop them again. What the program writes there stays
+  /// its own. The pointer is as aligned as `offset`. SimError when the host cannot map them.
   Pointer ddr_map(int descriptor, std::int64_t offset, std::int64_t bytes);
 
   /// Functional access through the TLM-2.0 targets; takes no simulated time. No-ops in timing depth. To the hazard

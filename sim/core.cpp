@@ -182,10 +182,8 @@ Pointer Core::allocate(Space space, std::int64_t bytes) {
 }
 
 void Core::free_all() {
-  if (const std::uint64_t channels = outstanding(); channels != 0) {
-    refuse("free_all", fmt::format("channel {} was not waited for: {}; wait for all transfers first",
-                                   std::countr_zero(channels), dma.describe(std::countr_zero(channels))));
-  }
+  if (const int channel = std::countr_zero(outstanding()); channel < dma.channels())
+    refuse("free_all", fmt::format("wait for all transfers first; channel {}: {}", channel, dma.describe(channel)));
   m_am_arena.clear();
   m_sm_arena.clear();
   m_priority = k_default_priority;

@@ -13,6 +13,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -84,7 +85,13 @@ struct AttentionPlan {
   std::int64_t rounds(std::int64_t cores) const;  // of cores * mr rows in one item
 };
 
-/// Throws KernelError: a shape that is none, or memory that is short, in bytes.
+/// A memory that is short of what a plan takes.
+struct AttentionLimit {
+  std::string_view memory;                 // "SM"
+  std::int64_t needed = 0, available = 0;  // bytes
+};
+
+/// Throws CapacityError for memory that is short, with the bytes, KernelError for a shape that is none.
 AttentionPlan plan_attention(const AttentionShape& shape, const AttentionTiles& tiles, const AttentionChoice& choice,
                              const sim::MachineConfig& machine);
 
@@ -93,6 +100,15 @@ struct AttentionBlocks {
   std::vector<sim::Pointer> kt;  // of each block [kv_heads, head_dim, block]
   std::vector<sim::Pointer> v;   // of each block [kv_heads, block, head_dim]
 };
+
+/// As plan_attention with all tiles given (pass of mt alone), without a message for what does not fit, for searches:
+/// the plan, which then may take more than there is, and the first memory that is short.
+struct TriedAttention {
+  AttentionPlan plan;
+  std::optional<AttentionLimit> limit;
+};
+TriedAttention try_plan_attention(const AttentionShape& shape, const AttentionTiles& tiles,
+                                  const AttentionChoice& choice, const sim::MachineConfig& machine);
 
 /// In cluster DDR, row-major. What a linear layer leaves and takes (Q, O), what the cache holds (K^T, V).
 struct AttentionOperands {
@@ -110,15 +126,16 @@ std::vector<sim::DspProgram> attention_programs(sim::Cluster& cluster, const Att
 
 /// Decode: one token of each request against a cache of its own length, in one launch. An item is a KV head of a
 /// request with all query heads that share it; each core has items of its own, and loads their K^T and V itself.
-struct AttentionCache {     // of one request, in cluster DDR; blocks of AttentionShape::block() positions
-  std::int64_t length = 0;  // positions
-  sim::Pointer kt;          // [kv_heads, blocks, head_dim, block]
-  sim::Pointer v;           // [kv_heads, blocks, block, head_dim]
+struct AttentionCache {         // of one request, in cluster DDR; blocks of AttentionShape::block() positions
+  std::int64_t length = 0;      // positions
+  sim::Pointer kt;              // [kv_heads, blocks, head_dim, block]
+  sim::Pointer v;               // [kv_heads, blocks, block, head_dim]
   AttentionBlocks blocks = {};  // instead of kt and v, when there are any
 };
 /// `shape`: batch is the number of requests, seq_q 1, seq_k the longest cache; kv_block must be given where lengths
-/// differ. Throws KernelError.
-AttentionPlan plan_attention_decode(const AttentionShape& shape, const sim::MachineConfig& machine);
+/// differ. Of the tiles mc alone is anybody's choice. Throws as plan_attention does.
+AttentionPlan plan_attention_decode(const AttentionShape& shape, const AttentionTiles& tiles,
+                                    const sim::MachineConfig& machine);
 /// q and o [requests, heads, head_dim]. Items are dealt to cores by length, the longest first to whoever has least.
 sim::DspProgram attention_decode(sim::Cluster& cluster, const AttentionPlan& plan, sim::Pointer q, sim::Pointer o,
                                  const std::vector<AttentionCache>& caches);

@@ -91,20 +91,6 @@ void CoreProgram::allocate_softmax() {
 
 // --- Geometry
 
-/// The paper gives each core mr rows, so that the last cores of the last round have none; best spreads the rows.
-RowBlock CoreProgram::row_block(std::int64_t item, std::int64_t round, std::int64_t core) const {
-  const std::int64_t all = m_shape.seq_q, index = round * m_cores + core, blocks = m_rounds * m_cores;
-  const auto begin = [&](std::int64_t i) {
-    return paper() ? std::min(all, i * m_sizes.token_block) : all * i / blocks;
-  };
-  return {item, begin(index), begin(index + 1) - begin(index)};
-}
-
-std::int64_t CoreProgram::visible_keys(const RowBlock& block) const {
-  if (!m_shape.causal) return m_shape.seq_k;
-  return std::clamp<std::int64_t>(m_shape.seq_k - m_shape.seq_q + block.token + block.tokens, 1, m_shape.seq_k);
-}
-
 std::int64_t CoreProgram::round_steps(std::int64_t round) const {
   std::int64_t keys = 1;
   for (std::int64_t core = 0; core < m_cores; ++core) {

@@ -85,9 +85,8 @@ class Decode : KeyRing {
   int fetch(const Load& load, sim::Pointer wire) override {
     const Item& item = m_items[static_cast<std::size_t>(load.item)];
     const AttentionCache& cache = *item.cache;
-    const sim::Pointer block =
-        key_block(cache.blocks, load.matrix, load.matrix == Matrix::k ? cache.kt : cache.v,
-                  ceil_div(cache.length, m_shape.block()), item.head, load.step.block);
+    const sim::Pointer block = key_block(cache.blocks, load.matrix, load.matrix == Matrix::k ? cache.kt : cache.v,
+                                         ceil_div(cache.length, m_shape.block()), item.head, load.step.block);
     const KeyMove move = prepare(load.matrix, block, load.step, wire);
     set_priority(k_usual);
     return m_dsp.dma_p2p(move.from, move.from_rows, wire, move.to_rows);
@@ -126,11 +125,15 @@ std::vector<std::vector<Item>> deal(const AttentionPlan& plan, const std::vector
 }  // namespace
 }  // namespace attention
 
-AttentionPlan plan_attention_decode(const AttentionShape& shape, const sim::MachineConfig& machine) {
+AttentionPlan plan_attention_decode(const AttentionShape& shape, const AttentionTiles& given,
+                                    const sim::MachineConfig& machine) {
   if (shape.seq_q != 1 || shape.causal)
     throw KernelError(fmt::format("attention decode: {} tokens a request{}; one, which sees all its keys", shape.seq_q,
                                   shape.causal ? ", causal" : ""));
-  AttentionTiles tiles;
+  if (given.mr > 0 || given.pass > 0)
+    throw KernelError(
+        "attention decode: mr is the query heads that share a KV head, and a pass one block; give mc alone");
+  AttentionTiles tiles = given;
   tiles.mr = std::min<std::int64_t>(shape.group(), 64);
   return plan_attention(shape, tiles, {AttentionVariant::mt, AttentionSequence::best}, machine);
 }

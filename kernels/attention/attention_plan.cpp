@@ -70,6 +70,22 @@ std::vector<KeyStep> key_steps(const AttentionPlan& plan) {
   return steps;
 }
 
+/// The paper gives each core mr rows, so that the last cores of the last round have none; best spreads the rows.
+RowBlock row_block(const AttentionPlan& plan, std::int64_t cores, std::int64_t item, std::int64_t round,
+                   std::int64_t core) {
+  const std::int64_t all = plan.shape.seq_q, index = round * cores + core, blocks = plan.rounds(cores) * cores;
+  const bool paper = plan.choice.sequence == AttentionSequence::paper;
+  const auto begin = [&](std::int64_t i) {
+    return paper ? std::min(all, i * (plan.tiles.mr / plan.share)) : all * i / blocks;
+  };
+  return {item, begin(index), begin(index + 1) - begin(index)};
+}
+
+std::int64_t visible_keys(const AttentionShape& shape, const RowBlock& block) {
+  if (!shape.causal) return shape.seq_k;
+  return std::clamp<std::int64_t>(shape.seq_k - shape.seq_q + block.token + block.tokens, 1, shape.seq_k);
+}
+
 namespace {
 
 constexpr std::int64_t k_max_tokens = std::int64_t{1} << 21;  // positions are exact in FP32, with a fraction
@@ -102,26 +118,29 @@ std::int64_t heads_at_once(std::int64_t group, std::int64_t mr) {
   }
 }
 
-/// What is short, and by how much; empty: it fits.
-std::string shortage(const AttentionPlan& plan, const sim::MachineConfig& machine) {
-  const auto needs = [](std::string_view what, std::int64_t needed, std::int64_t available, std::string_view detail) {
-    return fmt::format("{} bytes of {}, {} available ({})", needed, what, available, detail);
-  };
+/// The first memory that is short.
+std::optional<AttentionLimit> shortage(const AttentionPlan& plan, const sim::MachineConfig& machine) {
+  for (const AttentionLimit& limit : {AttentionLimit{"SM", plan.sm_bytes, machine.core.sm_bytes},
+                                      {"AM", plan.am_bytes, machine.core.am_bytes},
+                                      {"GSM", plan.gsm_bytes, machine.cluster.gsm_bytes}}) {
+    if (limit.needed > limit.available) return limit;
+  }
+  return std::nullopt;
+}
+
+/// What takes it.
+std::string detail(const AttentionPlan& plan, const AttentionLimit& limit, const sim::MachineConfig& machine) {
   const Sizes s(plan);
   const auto [mr, mc, pass] = plan.tiles;
-  const bool flash = plan.choice.variant == AttentionVariant::flash;
-  if (plan.sm_bytes > machine.core.sm_bytes)
-    return needs("SM", plan.sm_bytes, machine.core.sm_bytes,
-                 fmt::format("mr={} rows of Q take {}, two chunks of weights {}", mr, s.q, 2 * s.weights));
-  if (plan.am_bytes > machine.core.am_bytes)
-    return needs("AM", plan.am_bytes, machine.core.am_bytes,
-                 fmt::format("two blocks of mc={} keys take {}, {} tiles of scores {}", mc,
-                             flash ? s.kt + s.slot : 2 * s.slot, plan.score_tiles, plan.score_tiles * s.tile));
-  if (plan.gsm_bytes > machine.cluster.gsm_bytes)
-    return needs("GSM", plan.gsm_bytes, machine.cluster.gsm_bytes,
-                 fmt::format("weights of mr={} rows and {} blocks of mc={} keys on {} cores", mr, pass, mc,
-                             machine.cluster.cores));
-  return "";
+  if (limit.memory == "SM")
+    return fmt::format("mr={} rows of Q take {}, two chunks of weights {}", mr, s.q, 2 * s.weights);
+  if (limit.memory == "AM") {
+    return fmt::format("two blocks of mc={} keys take {}, {} tiles of scores {}", mc,
+                       plan.choice.variant == AttentionVariant::flash ? s.kt + s.slot : 2 * s.slot, plan.score_tiles,
+                       plan.score_tiles * s.tile);
+  }
+  return fmt::format("weights of mr={} rows and {} blocks of mc={} keys on {} cores", mr, pass, mc,
+                     machine.cluster.cores);
 }
 
 /// Memory of tiles that are all chosen.
@@ -158,6 +177,12 @@ void measure(AttentionPlan& plan, const sim::MachineConfig& machine) {
     plan.scratch_bytes = plan.rounds(machine.cluster.cores) * machine.cluster.cores * (s.kept + s.o);
 }
 
+/// Heads that go together in mr rows.
+void take_rows(AttentionPlan& plan, std::int64_t mr) {
+  plan.share = plan.choice.variant == AttentionVariant::unfused ? 1 : heads_at_once(plan.shape.group(), mr);
+  plan.items = plan.shape.batch * plan.shape.heads / plan.share;
+}
+
 /// The tiles that were not given: the longest blocks of keys of the most rows that fit, up to the usual ones; scores of
 /// one block at a time, which stay in AM. The paper keeps as many as AM and GSM hold.
 AttentionPlan with_tiles(AttentionPlan plan, const AttentionTiles& given, const sim::MachineConfig& machine) {
@@ -166,8 +191,7 @@ AttentionPlan with_tiles(AttentionPlan plan, const AttentionTiles& given, const 
   const bool mt = plan.choice.variant == AttentionVariant::mt;
   std::optional<AttentionPlan> first;
   for (std::int64_t mr = given.mr > 0 ? given.mr : k_usual_mr; mr >= 1; mr = mr > 16 ? mr - 16 : mr / 2) {
-    plan.share = plan.choice.variant == AttentionVariant::unfused ? 1 : heads_at_once(plan.shape.group(), mr);
-    plan.items = plan.shape.batch * plan.shape.heads / plan.share;
+    take_rows(plan, mr);
     for (std::int64_t mc = given.mc > 0 ? given.mc : longest; mc >= k_tile_keys; mc -= k_tile_keys) {
       plan.tiles = {mr, mc, 1};
       const auto steps = static_cast<std::int64_t>(key_steps(plan).size());
@@ -177,18 +201,33 @@ AttentionPlan with_tiles(AttentionPlan plan, const AttentionTiles& given, const 
         for (AttentionPlan more = plan; more.tiles.pass < steps;) {
           ++more.tiles.pass;
           measure(more, machine);
-          if (!shortage(more, machine).empty()) break;
+          if (shortage(more, machine)) break;
           plan = more;
         }
       }
-      if (shortage(plan, machine).empty()) return plan;
+      if (!shortage(plan, machine)) return plan;
       if (!first) first = plan;
       if (given.mc > 0) break;
     }
     if (given.mr > 0) break;
   }
-  throw KernelError(fmt::format("attention {}: needs {}; use a smaller mr, mc{} or head_dim",
-                                to_string(plan.choice.variant), shortage(*first, machine), mt ? ", pass" : ""));
+  const AttentionLimit limit = *shortage(*first, machine);
+  throw CapacityError({first->sm_bytes, first->am_bytes, first->gsm_bytes},
+                      fmt::format("attention {}: needs {} bytes of {}, {} available ({}); use a smaller mr, mc{} or "
+                                  "head_dim",
+                                  to_string(plan.choice.variant), limit.needed, limit.memory, limit.available,
+                                  detail(*first, limit, machine), mt ? ", pass" : ""));
+}
+
+/// What holds for any tiles.
+void check(const AttentionShape& shape, const AttentionTiles& tiles, const AttentionChoice& choice) {
+  check_shape(shape);
+  if (tiles.mc % k_tile_keys != 0)
+    throw KernelError(fmt::format("attention: mc={} is no multiple of {}", tiles.mc, k_tile_keys));
+  if (choice.scores != DType::f32 && choice.variant != AttentionVariant::unfused)
+    throw KernelError(fmt::format("attention {}: its scores stay on chip, in f32", to_string(choice.variant)));
+  if (tiles.pass > 0 && choice.variant != AttentionVariant::mt)
+    throw KernelError(fmt::format("attention {}: pass={} is of mt alone", to_string(choice.variant), tiles.pass));
 }
 
 }  // namespace
@@ -226,13 +265,7 @@ AttentionTiles parse_attention_tiles(const std::string& text) {
 
 AttentionPlan plan_attention(const AttentionShape& shape, const AttentionTiles& tiles, const AttentionChoice& choice,
                              const sim::MachineConfig& machine) {
-  attention::check_shape(shape);
-  if (tiles.mc % attention::k_tile_keys != 0)
-    throw KernelError(fmt::format("attention: mc={} is no multiple of {}", tiles.mc, attention::k_tile_keys));
-  if (choice.scores != DType::f32 && choice.variant != AttentionVariant::unfused)
-    throw KernelError(fmt::format("attention {}: its scores stay on chip, in f32", to_string(choice.variant)));
-  if (tiles.pass > 0 && choice.variant != AttentionVariant::mt)
-    throw KernelError(fmt::format("attention {}: pass={} is of mt alone", to_string(choice.variant), tiles.pass));
+  attention::check(shape, tiles, choice);
   AttentionPlan plan;
   plan.shape = shape;
   plan.choice = choice;
@@ -242,6 +275,19 @@ AttentionPlan plan_attention(const AttentionShape& shape, const AttentionTiles& 
     plan.am_bytes = std::max(plan.am_bytes, softmax.am_bytes);
   }
   return plan;
+}
+
+TriedAttention try_plan_attention(const AttentionShape& shape, const AttentionTiles& tiles,
+                                  const AttentionChoice& choice, const sim::MachineConfig& machine) {
+  attention::check(shape, tiles, choice);
+  TriedAttention tried;
+  tried.plan.shape = shape;
+  tried.plan.choice = choice;
+  attention::take_rows(tried.plan, tiles.mr);
+  tried.plan.tiles = {tiles.mr, tiles.mc, std::max<std::int64_t>(tiles.pass, 1)};
+  attention::measure(tried.plan, machine);
+  tried.limit = attention::shortage(tried.plan, machine);
+  return tried;
 }
 
 AttentionTraffic attention_table_iii(const AttentionPlan& plan, std::int64_t cores) {

@@ -64,6 +64,12 @@ struct RowBlock {
   std::int64_t item = 0, token = 0, tokens = 0;
 };
 
+/// The rows of a core in a round.
+RowBlock row_block(const AttentionPlan& plan, std::int64_t cores, std::int64_t item, std::int64_t round,
+                   std::int64_t core);
+/// Keys that the last token of a block sees, at least 1: a row of which all are masked is computed all the same.
+std::int64_t visible_keys(const AttentionShape& shape, const RowBlock& block);
+
 struct Kernels {
   sim::Kernel accumulate, write_only;  // 6 x 128
   std::shared_ptr<TileKernels> tiles;  // all others
@@ -105,10 +111,11 @@ class CoreProgram {
   bool paper() const { return m_plan.choice.sequence == AttentionSequence::paper; }
   std::int64_t rounds() const { return m_rounds; }
   RowBlock row_block(std::int64_t item, std::int64_t round) const { return row_block(item, round, m_core); }
-  RowBlock row_block(std::int64_t item, std::int64_t round, std::int64_t core) const;
+  RowBlock row_block(std::int64_t item, std::int64_t round, std::int64_t core) const {
+    return attention::row_block(m_plan, m_cores, item, round, core);
+  }
   std::int64_t rows(const RowBlock& block) const { return block.tokens * m_plan.share; }
-  /// Keys that the last token of a block sees, at least 1: a row of which all are masked is computed all the same.
-  std::int64_t visible_keys(const RowBlock& block) const;
+  std::int64_t visible_keys(const RowBlock& block) const { return attention::visible_keys(m_shape, block); }
   /// Blocks of keys that some core of a round sees.
   std::int64_t round_steps(std::int64_t round) const;
   sim::Pointer q_at(sim::Pointer base, const RowBlock& block) const;

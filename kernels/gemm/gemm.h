@@ -122,9 +122,13 @@ struct GemmLimit {
 using GemmLimits = std::array<GemmLimit, 5>;
 
 /// Tiles that some memory does not hold.
-class GemmLimitError : public KernelError {
+class GemmLimitError : public CapacityError {
  public:
-  GemmLimitError(const GemmLimit& limit, const std::string& message) : KernelError(message), m_limit(limit) {}
+  GemmLimitError(const GemmLimit& limit, const std::string& message)
+      : CapacityError({limit.memory == "SM" ? limit.needed : 0, limit.memory == "AM" ? limit.needed : 0,
+                       limit.memory == "GSM" ? limit.needed : 0},
+                      message),
+        m_limit(limit) {}
   const GemmLimit& limit() const { return m_limit; }
 
  private:

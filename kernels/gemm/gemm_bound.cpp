@@ -156,9 +156,17 @@ double GemmBounds::of_large_m(const GemmPlan& plan) const {
   const std::int64_t first_x = plan.variant == GemmVariant::paper ? std::min(shape.k, tiles.kg) : first_k;
   const double fill_bytes =
       b * (static_cast<double>(first_m * first_x) + factor * static_cast<double>(first_k * first_n));
-  const double x_bytes = static_cast<double>(shape.m * shape.k) * b;
+  // X comes in chunks of a k-step, each a row of X a row; whole rows follow each other.
+  const auto x_rows_of = [&](std::int64_t rows, std::int64_t steps) {
+    return tiles.k2 < shape.k ? static_cast<double>(rows * steps) : 0;
+  };
+  const double fill_rows =
+      x_rows_of(first_m, ceil_div(first_x, tiles.k2)) + (first_n < shape.n ? factor * static_cast<double>(first_k) : 0);
+  const std::int64_t all_steps = k_blocks.full * ceil_div(tiles.kg, tiles.k2) + ceil_div(k_blocks.rest, tiles.k2);
+  const double x_s = static_cast<double>(shape.m * shape.k) * b / ddr + x_rows_of(shape.m, all_steps) * row;
+  const double x_gsm_s = static_cast<double>(shape.m * shape.k) * b / gsm;
   return std::max(
-      {rendezvous + 2 * start + fill_bytes / ddr + steps_total, ddr_s + x_bytes / ddr, gsm_s + x_bytes / gsm});
+      {rendezvous + 2 * start + fill_bytes / ddr + fill_rows * row + steps_total, ddr_s + x_s, gsm_s + x_gsm_s});
 }
 
 /// Steps as the slower of computing and what Y2 moves meanwhile; a block of W that has one buffer comes in behind two
@@ -228,14 +236,20 @@ double GemmBounds::of_w_stationary(const GemmPlan& plan) const {
   // The last Y2 leaves when all is computed.
   const auto last_rows = static_cast<double>(std::min(tiles.m2, shape.m));
   all_rounds -= std::min(all_rounds, last_rows * (static_cast<double>(shape.n) * b / ddr + pieces(tiles.n2) * row));
-  const double x_bytes = static_cast<double>(shape.m * shape.k * (split.x_stays ? 1 : split.column_passes)) * b;
+  const std::int64_t x_times = split.x_stays ? 1 : split.column_passes;  // X is read
+  const double x_bytes = static_cast<double>(shape.m * shape.k * x_times) * b;
+  // Blocks of X are rows of Kg; whole rows follow each other.
+  const auto x_rows_of = [&](std::int64_t rows) { return tiles.kg < shape.k ? static_cast<double>(rows) : 0; };
+  const double x_rows = x_rows_of(shape.m * split.k_blocks * x_times);
   const double w_bytes = static_cast<double>(shape.k * shape.n) * b, y_bytes = static_cast<double>(shape.m * shape.n);
   gsm_s += x_bytes / gsm;
   const double ddr_s =
       (x_bytes + w_bytes + y_bytes * (b + (plan.y_stays ? 0 : 2 * between * static_cast<double>(split.k_blocks - 1)))) /
           ddr +
-      (y_rows + w_rows) * row;
-  const double first = static_cast<double>(std::min(tiles.mg, shape.m) * std::min(tiles.kg, shape.k)) * b / ddr;
+      (x_rows + y_rows + w_rows) * row;
+  const std::int64_t first_rows = std::min(tiles.mg, shape.m);
+  const double first =
+      static_cast<double>(first_rows * std::min(tiles.kg, shape.k)) * b / ddr + x_rows_of(first_rows) * row;
   const double barriers =
       m_machine.cluster.barrier_us * 1e-6 * static_cast<double>(split.column_passes * split.k_blocks * split.m_blocks);
   // The first round of all does not end before its W is there.

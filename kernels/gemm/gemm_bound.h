@@ -20,9 +20,9 @@ class GemmBounds {
 
   /// Seconds, launch included; `plan`: of plan_gemm or try_plan_gemm. A step takes as long as the slower of its
   /// computing and its DDR traffic (bytes, and rows of W and Y where they cost something), rendezvous and what a single
-  /// buffer exposes added to the computing; the whole no less than all bytes through DDR or GSM. It knows no queueing
-  /// and no tails between rounds, so that a run takes longer; where rounds of different width trade places, or there is
-  /// but one, it can be over by the difference of two rounds.
+  /// buffer exposes added to the computing; the whole no less than all bytes and rows through DDR or GSM. It knows no
+  /// queueing and no tails between rounds, so that a run takes longer; where rounds of different width trade places, or
+  /// there is but one, it can be over by the difference of two rounds.
   double of(const GemmPlan& plan) const;
 
  private:

@@ -67,8 +67,8 @@ sim::DspProgram rmsnorm(sim::Cluster& cluster, const RmsNormPlan& plan, const Rm
 }
 
 sim::DspProgram add_rmsnorm(sim::Cluster& cluster, const RmsNormPlan& plan, const AddRmsNormOperands& operands) {
-  const sim::Kernel add = cluster.load(program("add", cluster.machine().pipeline),
-                                       plan.shape.dtype == DType::f32 ? "add_f32" : "add_f16");
+  const sim::Kernel add =
+      cluster.load(program("add", cluster.machine().pipeline), plan.shape.dtype == DType::f32 ? "add_f32" : "add_f16");
   return stream(cluster, plan.stream, {{operands.x, operands.a}, {operands.z, operands.y}, {operands.gamma}},
                 [add, norm = rows_kernel(cluster, plan.shape), pitch = row_pitch(plan.shape.columns, plan.shape.dtype)](
                     sim::Dsp& dsp, const StreamTile& tile) {

@@ -37,8 +37,8 @@ struct RmsNormOperands {
 /// The DSP program; launch it on any number of cores of `cluster`.
 sim::DspProgram rmsnorm(sim::Cluster& cluster, const RmsNormPlan& plan, const RmsNormOperands& operands);
 
-/// Z = X + A and Y = RMSNorm(Z) in one pass over the rows: the end of a block of layers, as add() and rmsnorm() one behind
-/// the other have it, bit for bit. Plan it with plan_add_rmsnorm.
+/// Z = X + A and Y = RMSNorm(Z) in one pass over the rows: the end of a block of layers, as add() and rmsnorm() one
+/// behind the other have it, bit for bit. Plan it with plan_add_rmsnorm.
 struct AddRmsNormOperands {
   sim::Pointer x, a;   // [rows, columns] in cluster DDR or GSM
   sim::Pointer gamma;  // [columns]

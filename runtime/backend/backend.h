@@ -13,8 +13,8 @@ namespace mtsim::runtime {
 
 /// New tokens of one sequence in an iteration.
 struct SequenceInput {
-  std::int64_t sequence = 0;           // that has begun
-  std::vector<std::int32_t> ids;       // tokens behind those it has
+  std::int64_t sequence = 0;      // that has begun
+  std::vector<std::int32_t> ids;  // tokens behind those it has
 };
 
 struct Iteration {
@@ -28,19 +28,19 @@ struct OperatorTime {
   std::string kernel;  // "gemm small_m + rope"
   int layer = -1;
   double macs = 0;
-  std::int64_t launches = 0;     // its own; 0 in a launch of many operators
-  std::int64_t cycles = 0;       // launch cost not included
-  sim::CycleAccount account{};   // of all cores
-  std::int64_t ddr_bytes = 0;    // read and written
+  std::int64_t launches = 0;    // its own; 0 in a launch of many operators
+  std::int64_t cycles = 0;      // launch cost not included
+  sim::CycleAccount account{};  // of all cores
+  std::int64_t ddr_bytes = 0;   // read and written
   std::int64_t gsm_bytes = 0;
   std::int64_t packets = 0;
 };
 
 struct IterationResult {
-  std::vector<float> logits;      // [rows, vocab], in the order of the input; empty where no values are computed
+  std::vector<float> logits;  // [rows, vocab], in the order of the input; empty where no values are computed
   std::int64_t logits_rows = 0;
-  std::int64_t cycles = 0;        // of the cluster; 0 where there is none
-  std::int64_t launch_cycles = 0; // of them creating and launching thread groups
+  std::int64_t cycles = 0;         // of the cluster; 0 where there is none
+  std::int64_t launch_cycles = 0;  // of them creating and launching thread groups
   std::int64_t launches = 0;
   std::vector<OperatorTime> operators;  // their cycles and launch_cycles sum to cycles
   std::vector<std::string> findings;    // of the DMA hazard monitor

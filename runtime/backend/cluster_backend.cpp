@@ -123,7 +123,8 @@ void ClusterBackend::check(const Iteration& iteration) const {
     if (length == m_lengths.end()) throw RuntimeError(fmt::format("sequence {} has not begun", input.sequence));
     if (!seen.insert(input.sequence).second)
       throw RuntimeError(fmt::format("sequence {} is twice in an iteration", input.sequence));
-    if (input.ids.empty()) throw RuntimeError(fmt::format("sequence {} has no token in this iteration", input.sequence));
+    if (input.ids.empty())
+      throw RuntimeError(fmt::format("sequence {} has no token in this iteration", input.sequence));
     if (length->second + std::ssize(input.ids) > m_given.max_positions) {
       throw RuntimeError(fmt::format("sequence {} with {} tokens and {} new ones: the context of {} holds {}",
                                      input.sequence, length->second, input.ids.size(), m_given.name,
@@ -148,8 +149,8 @@ ClusterBackend::Batch ClusterBackend::batch_of(const Iteration& iteration) {
     const SequenceInput& input = iteration.sequences[i];
     const std::int64_t context = m_lengths.at(input.sequence), tokens = std::ssize(input.ids);
     if (!m_cache.grow(input.sequence, context + tokens)) {
-      throw RuntimeError(fmt::format("KV cache: no block is left for {} positions of sequence {}", context + tokens,
-                                     input.sequence));
+      throw RuntimeError(
+          fmt::format("KV cache: no block is left for {} positions of sequence {}", context + tokens, input.sequence));
     }
     batch.steps.push_back({tokens, context});
     batch.input.ids.insert(batch.input.ids.end(), input.ids.begin(), input.ids.end());
@@ -222,8 +223,10 @@ void ClusterBackend::launch_all(const LoweredIteration& lowered, IterationResult
     result.operators.push_back({step.name, step.kernel, step.layer, step.macs});
   }
   Meter meter(result.operators, std::move(owners));
-  const sim::LaunchResult launch = m_threads.exec(unified_kernel(
-      std::move(programs), [&meter](std::size_t programs_done, const sim::Dsp& dsp) { meter.met(programs_done, dsp); }));
+  const sim::LaunchResult launch =
+      m_threads.exec(unified_kernel(std::move(programs), [&meter](std::size_t programs_done, const sim::Dsp& dsp) {
+        meter.met(programs_done, dsp);
+      }));
   check(launch, result);
   result.launches = 1;
   result.cycles = launch.cycles;

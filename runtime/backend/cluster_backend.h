@@ -24,8 +24,8 @@ struct ClusterBackendOptions {
   kernels::DType dtype = kernels::DType::f16;  // of weights, activations (the residual stream too) and cache
   ExecutionPlan plan = ExecutionPlan::named("a2");
   KvOptions kv;
-  std::int64_t layers = -1;   // the first so many only; -1: all
-  std::int64_t longest = 0;   // tokens of the longest sequence
+  std::int64_t layers = -1;  // the first so many only; -1: all
+  std::int64_t longest = 0;  // tokens of the longest sequence
 };
 
 class ClusterBackend final : public Backend {

@@ -164,7 +164,8 @@ class Fuser {
       } else if (at(*it).layer != at(node).layer) {
         refusal = fmt::format("{} belongs to another layer, and a pipeline stage may end between", at(*it).name);
       } else if (const auto later = needs_later(*it, unit)) {
-        refusal = fmt::format("{} also needs {}, which in turn needs what the unit makes", at(*it).name, at(*later).name);
+        refusal =
+            fmt::format("{} also needs {}, which in turn needs what the unit makes", at(*it).name, at(*later).name);
       } else {
         join(*it, unit);
         refusal = shortage(unit);
@@ -212,17 +213,18 @@ class Fuser {
       for (const int consumer : m_consumers[index(tensor)]) {
         const int its = m_unit_of[index(consumer)];
         if (at(consumer).layer != at(node).layer) {
-          return stop(node, consumer,
-                      fmt::format("{} belongs to another layer, and a pipeline stage may end between", at(consumer).name));
+          return stop(
+              node, consumer,
+              fmt::format("{} belongs to another layer, and a pipeline stage may end between", at(consumer).name));
         }
         if (its < 0) {
           return stop(node, consumer,
                       fmt::format("{} is in no unit with an operator of high density", at(consumer).name));
         }
         if (unit >= 0 && its != unit) {
-          return stop(node, consumer,
-                      fmt::format("the data dependence is not closed: {} is read in more than one unit",
-                                  tensor_name(tensor)));
+          return stop(
+              node, consumer,
+              fmt::format("the data dependence is not closed: {} is read in more than one unit", tensor_name(tensor)));
         }
         unit = its;
         to = consumer;

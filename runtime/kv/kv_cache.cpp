@@ -12,16 +12,16 @@ namespace mtsim::runtime {
 
 KvOptions parse_kv_options(const std::string& text) {
   if (text == "reserve") return {};
-  if (text == "paged") return {KvMode::paged, 0};
+  if (text == "paged") return {KvMode::paged, 0, 0};
   if (text.starts_with("paged(") && text.ends_with(")")) {
     std::int64_t block = 0;
     const char *begin = text.data() + 6, *end = text.data() + text.size() - 1;
     const auto [stop, error] = std::from_chars(begin, end, block);
     if (error == std::errc() && stop == end && block > 0 && block % 4 == 0 && block <= 1 << 20)
-      return {KvMode::paged, block};
+      return {KvMode::paged, block, 0};
   }
-  throw RuntimeError(fmt::format("KV cache '{}': reserve, paged or paged(BLOCK), BLOCK positions being a multiple of 4",
-                                 text));
+  throw RuntimeError(
+      fmt::format("KV cache '{}': reserve, paged or paged(BLOCK), BLOCK positions being a multiple of 4", text));
 }
 
 std::int64_t kv_bytes_per_position(const models::LlamaConfig& config, std::int64_t bytes_per_element) {
@@ -32,20 +32,19 @@ KvCache::KvCache(const models::LlamaConfig& config, const KvOptions& options, st
                  std::int64_t budget, std::int64_t longest)
     : m_mode(options.mode), m_longest(longest) {
   const std::int64_t unit = 4;  // keys that attention loads together
-  m_block = options.block > 0                   ? options.block
+  m_block = options.block > 0                 ? options.block
             : options.mode == KvMode::reserve ? (longest + unit - 1) / unit * unit
                                               : k_kv_block;
   m_block_bytes = m_block * kv_bytes_per_position(config, bytes_per_element);
   m_blocks = std::max<std::int64_t>(budget, 0) / m_block_bytes;
   const std::int64_t needed = (longest + m_block - 1) / m_block;
   if (m_blocks < needed) {
-    throw RuntimeError(fmt::format("KV cache: a context of {} positions needs {} bytes of DDR ({} a position), {} are left "
-                                   "beside the weights; use a shorter context, fewer layers or a smaller type",
-                                   longest, needed * m_block_bytes, m_block_bytes / m_block,
-                                   std::max<std::int64_t>(budget, 0)));
+    throw RuntimeError(
+        fmt::format("KV cache: a context of {} positions needs {} bytes of DDR ({} a position), {} are left "
+                    "beside the weights; use a shorter context, fewer layers or a smaller type",
+                    longest, needed * m_block_bytes, m_block_bytes / m_block, std::max<std::int64_t>(budget, 0)));
   }
-  // No run has more sequences than this at a time; without a limit a small model would have millions of blocks.
-  m_blocks = std::min(m_blocks, needed * 4096);
+  if (options.sequences > 0) m_blocks = std::min(m_blocks, needed * options.sequences);
   for (std::int64_t i = m_blocks; i-- > 0;) m_free.push_back(i);
 }
 

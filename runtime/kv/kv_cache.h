@@ -23,6 +23,7 @@ struct KvOptions {
   /// Positions of a block, a multiple of 4; 0: reserve, the longest context of a sequence; paged, k_kv_block. Short
   /// blocks cost MT attention a broadcast each (about 6 us, docs/architecture.md).
   std::int64_t block = 0;
+  std::int64_t sequences = 0;  // at a time, at most; 0: as many as fit
 };
 inline constexpr std::int64_t k_kv_block = 512;
 /// "reserve", "paged", "paged(256)". Throws RuntimeError.

@@ -243,8 +243,10 @@ class Lowering {
     const std::int64_t bytes = m_model.config().hidden_size * m_bytes;
     std::vector<kernels::RowsMove> moves;
     for (std::size_t i = 0; i < m_input.logits_rows.size(); ++i) {
-      moves.push_back({place(n.inputs.front()) + m_input.logits_rows[i] * bytes, {1, bytes, 0},
-                       place(n.outputs.front()) + static_cast<std::int64_t>(i) * bytes, {1, bytes, 0}});
+      moves.push_back({place(n.inputs.front()) + m_input.logits_rows[i] * bytes,
+                       {1, bytes, 0},
+                       place(n.outputs.front()) + static_cast<std::int64_t>(i) * bytes,
+                       {1, bytes, 0}});
     }
     step.programs.push_back(kernels::move_rows(std::move(moves)));
   }
@@ -256,8 +258,7 @@ class Lowering {
   void rmsnorm(const Group& group, OperatorStep& step) {
     step.kernel = "rmsnorm";
     const Node& n = first(group);
-    step.programs.push_back(kernels::rmsnorm(m_cluster,
-                                             kernels::plan_rmsnorm(norm_shape(n), 0, m_cluster.machine()),
+    step.programs.push_back(kernels::rmsnorm(m_cluster, kernels::plan_rmsnorm(norm_shape(n), 0, m_cluster.machine()),
                                              {place(n.inputs[0]), weight(n), place(n.outputs[0])}));
   }
 
@@ -292,8 +293,8 @@ class Lowering {
     const Node& n = first(group);
     const models::GraphTensor& x = m_plans.input(n);
     const kernels::StreamPlan plan = kernels::plan_bias(x.rows, x.columns, m_model.dtype(), 0, m_cluster.machine());
-    step.programs.push_back(kernels::bias(m_cluster, plan, m_model.dtype(),
-                                          {place(n.inputs[0]), weight(n), place(n.outputs[0])}));
+    step.programs.push_back(
+        kernels::bias(m_cluster, plan, m_model.dtype(), {place(n.inputs[0]), weight(n), place(n.outputs[0])}));
   }
 
   void rope(const Group& group, OperatorStep& step) {
@@ -301,15 +302,13 @@ class Lowering {
     const Node& n = first(group);
     const models::GraphTensor& x = m_plans.input(n);
     const auto& config = m_model.config();
-    const auto pairs = config.rope_pairs == models::RopePairs::half ? kernels::RopePairs::half
-                                                                    : kernels::RopePairs::interleaved;
-    const kernels::RopePlan plan =
-        kernels::plan_rope({x.rows, x.columns / config.head_dim, config.head_dim}, pairs, m_model.dtype(),
-                           {0, m_batch.positions}, 0, m_cluster.machine());
-    step.programs.push_back(kernels::rope(m_cluster, plan,
-                                          {place(n.inputs[0]),
-                                           m_model.frequencies(plan.layout.frequencies(m_model.inv_freq())),
-                                           place(n.outputs[0])}));
+    const auto pairs =
+        config.rope_pairs == models::RopePairs::half ? kernels::RopePairs::half : kernels::RopePairs::interleaved;
+    const kernels::RopePlan plan = kernels::plan_rope({x.rows, x.columns / config.head_dim, config.head_dim}, pairs,
+                                                      m_model.dtype(), {0, m_batch.positions}, 0, m_cluster.machine());
+    step.programs.push_back(kernels::rope(
+        m_cluster, plan,
+        {place(n.inputs[0]), m_model.frequencies(plan.layout.frequencies(m_model.inv_freq())), place(n.outputs[0])}));
   }
 
   void kv_append(const Group& group, OperatorStep& step) {
@@ -322,8 +321,8 @@ class Lowering {
     for (std::size_t i = 0; i < m_batch.sequences.size(); ++i) {
       const auto [tokens, context] = m_batch.sequences[i];
       const std::int64_t offset = row * shape.row() * m_bytes;
-      appends.push_back({context, tokens, place(n.inputs[0]) + offset, place(n.inputs[1]) + offset,
-                         m_input.blocks(i, n.layer)});
+      appends.push_back(
+          {context, tokens, place(n.inputs[0]) + offset, place(n.inputs[1]) + offset, m_input.blocks(i, n.layer)});
       row += tokens;
     }
     step.programs.push_back(kernels::kv_append(m_cluster, shape, appends));
@@ -348,9 +347,8 @@ class Lowering {
     for (auto i = static_cast<std::size_t>(requests); i < m_batch.sequences.size(); ++i) {
       const kernels::AttentionPlan plan = m_plans.attention(m_batch.sequences[i]);
       step.kernel += fmt::format("{}attention {}", step.kernel.empty() ? "" : ", ", to_string(plan.choice.variant));
-      for (sim::DspProgram& program :
-           kernels::attention_programs(m_cluster, plan, {q + row * row_bytes, {}, {}, o + row * row_bytes,
-                                                         m_input.blocks(i, n.layer)}))
+      for (sim::DspProgram& program : kernels::attention_programs(
+               m_cluster, plan, {q + row * row_bytes, {}, {}, o + row * row_bytes, m_input.blocks(i, n.layer)}))
         step.programs.push_back(std::move(program));
       row += m_batch.sequences[i].tokens;
       free_scratch();
@@ -381,7 +379,8 @@ class Lowering {
     const int gate = silu.inputs.front();
     const int up = mul.inputs[0] == silu.outputs.front() ? mul.inputs[1] : mul.inputs[0];
     const models::GraphTensor& x = tensor(gate);
-    const kernels::StreamPlan plan = kernels::plan_silu_mul(x.rows * x.columns, m_model.dtype(), 0, m_cluster.machine());
+    const kernels::StreamPlan plan =
+        kernels::plan_silu_mul(x.rows * x.columns, m_model.dtype(), 0, m_cluster.machine());
     step.programs.push_back(
         kernels::silu_mul(m_cluster, plan, m_model.dtype(), {place(gate), place(up), place(mul.outputs[0])}));
   }

@@ -36,7 +36,7 @@ struct OperatorStep {
 
 struct LoweredIteration {
   std::vector<OperatorStep> steps;
-  sim::Pointer logits;  // [logits_rows, vocab], in DDR
+  sim::Pointer logits;                // [logits_rows, vocab], in DDR
   std::int64_t activation_bytes = 0;  // of the arena in DDR
   std::int64_t gsm_bytes = 0;         // most that a unit keeps in GSM
 };

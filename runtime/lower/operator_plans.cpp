@@ -37,8 +37,8 @@ std::optional<kernels::GemmPlan> OperatorPlans::linear(const Node& node, const N
   const models::GraphTensor &x = input(node), &y = output(node);
   kernels::GemmChoice choice;
   if (rope != nullptr) {
-    const auto pairs = m_config.rope_pairs == models::RopePairs::half ? kernels::RopePairs::half
-                                                                      : kernels::RopePairs::interleaved;
+    const auto pairs =
+        m_config.rope_pairs == models::RopePairs::half ? kernels::RopePairs::half : kernels::RopePairs::interleaved;
     choice.epilogue = kernels::RopeEpilogue{pairs, m_config.head_dim, 0, {0, m_batch.positions}};
   }
   try {
@@ -93,10 +93,11 @@ kernels::AttentionPlan OperatorPlans::decode(std::int64_t requests) const {
   shape.seq_q = 1;
   for (std::int64_t i = 0; i < requests; ++i)
     shape.seq_k = std::max(shape.seq_k, m_batch.sequences[static_cast<std::size_t>(i)].context + 1);
-  return kernels::plan_attention_decode(shape, m_machine);
+  return kernels::plan_attention_decode(shape, {}, m_machine);
 }
 
 std::int64_t OperatorPlans::decoding() const {
+  if (m_plan.attention == kernels::AttentionVariant::unfused) return 0;
   const auto& all = m_batch.sequences;
   return std::find_if(all.begin(), all.end(), [](const auto& s) { return s.tokens != 1; }) - all.begin();
 }

@@ -42,7 +42,8 @@ class OperatorPlans {
   /// One token each of the first `requests` sequences.
   kernels::AttentionPlan decode(std::int64_t requests) const;
 
-  /// Sequences with one new token; they come first.
+  /// Sequences with one new token, which come first: their heads are dealt to the cores in one launch. None in the
+  /// plans before that (III-C3), where attention goes head by head.
   std::int64_t decoding() const;
   FusionTarget fusion_target() const;
 

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/weights/device_model.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <functional>
+#include <stdexcept>
+#include <system_error>
 
+#include "models/packed_weights.h"
 #include "runtime/error.h"
 #include "runtime/weights/packing.h"
 
@@ -26,15 +32,23 @@ kernels::RopePairs pairs_of(models::RopePairs pairs) {
 struct Source {
   const char* name;  // in a layer "q.weight"
   Role role;
-  enum Form { matrix, vector, norm } form;
+  WeightForm form;
+  static constexpr WeightForm matrix = WeightForm::matrix, rows = WeightForm::rows, vector = WeightForm::vector,
+                              norm = WeightForm::norm;
 };
 constexpr Source k_layer_weights[] = {
-    {"attention_norm.weight", Role::attn_norm, Source::norm}, {"q.weight", Role::q, Source::matrix},
-    {"k.weight", Role::k, Source::matrix},                    {"v.weight", Role::v, Source::matrix},
-    {"o.weight", Role::o, Source::matrix},                    {"q.bias", Role::q_bias, Source::vector},
-    {"k.bias", Role::k_bias, Source::vector},                 {"v.bias", Role::v_bias, Source::vector},
-    {"o.bias", Role::o_bias, Source::vector},                 {"ffn_norm.weight", Role::ffn_norm, Source::norm},
-    {"gate.weight", Role::gate, Source::matrix},              {"up.weight", Role::up, Source::matrix},
+    {"attention_norm.weight", Role::attn_norm, Source::norm},
+    {"q.weight", Role::q, Source::matrix},
+    {"k.weight", Role::k, Source::matrix},
+    {"v.weight", Role::v, Source::matrix},
+    {"o.weight", Role::o, Source::matrix},
+    {"q.bias", Role::q_bias, Source::vector},
+    {"k.bias", Role::k_bias, Source::vector},
+    {"v.bias", Role::v_bias, Source::vector},
+    {"o.bias", Role::o_bias, Source::vector},
+    {"ffn_norm.weight", Role::ffn_norm, Source::norm},
+    {"gate.weight", Role::gate, Source::matrix},
+    {"up.weight", Role::up, Source::matrix},
     {"down.weight", Role::down, Source::matrix},
 };
 
@@ -62,6 +76,27 @@ IndexMap in_map(Role role, const models::LlamaConfig& config, const HeadLayout& 
   return {models::shape_of(role, config).back(), {}};
 }
 
+/// Bytes of one of the files as pages of the DDR.
+sim::Pointer map_bytes(sim::Cluster& cluster, const models::Checkpoint& checkpoint, const models::PackedWeights& packed,
+                       const std::byte* data, std::int64_t bytes) {
+  std::vector<const models::MappedFile*> files;
+  for (const models::MappedFile& file : checkpoint.files()) files.push_back(&file);
+  if (packed.cache()) files.push_back(&*packed.cache());
+  const auto* at = reinterpret_cast<const char*>(data);
+  for (const models::MappedFile* file : files) {
+    const std::string_view text = file->text();
+    if (at < text.data() || at >= text.data() + text.size()) continue;
+    const int descriptor = ::open(file->path().c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) throw std::system_error(errno, std::generic_category(), file->path());
+    struct Closed {
+      int descriptor;
+      ~Closed() { ::close(descriptor); }
+    } closed{descriptor};
+    return cluster.ddr_map(descriptor, at - text.data(), bytes);
+  }
+  throw std::logic_error("a packed matrix lies in none of the files");
+}
+
 }  // namespace
 
 HeadLayout HeadLayout::of(const models::LlamaConfig& config) {
@@ -80,8 +115,9 @@ std::vector<float> HeadLayout::inv_freq(double theta) const {
 }
 
 DeviceModel::DeviceModel(sim::Cluster& cluster, const models::LlamaConfig& config, DType dtype, std::int64_t layers,
-                         const models::Checkpoint* checkpoint)
-    : m_config(config),
+                         const models::Checkpoint* checkpoint, std::int64_t mapped_from)
+    : m_given(config),
+      m_config(config),
       m_heads(HeadLayout::of(config)),
       m_dtype(dtype),
       m_layers(layers),
@@ -90,48 +126,90 @@ DeviceModel::DeviceModel(sim::Cluster& cluster, const models::LlamaConfig& confi
   m_config.head_dim = m_heads.padded;
   const double needed = weight_bytes(config, dtype, layers);
   if (needed > static_cast<double>(cluster.machine().ddr.bytes)) {
-    throw RuntimeError(fmt::format("{}: {} layers of weights in {} take {:.1f} GB, the cluster's DDR has {:.1f} (eq. 16); use "
-                                   "fewer layers, a smaller type or more clusters",
-                                   config.name, layers, to_string(dtype), needed / 1e9,
-                                   static_cast<double>(cluster.machine().ddr.bytes) / 1e9));
+    throw RuntimeError(fmt::format(
+        "{}: {} layers of weights in {} take {:.1f} GB, the cluster's DDR has {:.1f} (eq. 16); use "
+        "fewer layers, a smaller type or more clusters",
+        config.name, layers, to_string(dtype), needed / 1e9, static_cast<double>(cluster.machine().ddr.bytes) / 1e9));
   }
-  const std::int64_t b = bytes_of(dtype);
-  const auto put = [&](const std::string& name, const Source& source, std::int64_t layer) {
-    const IndexMap out = out_map(source.role, config, m_heads), in = in_map(source.role, config, m_heads);
-    if (source.form == Source::matrix) {
-      const sim::Pointer at = place(cluster, name, out.size * in.size * b);
-      if (checkpoint != nullptr)
-        cluster.write(at, pack_transposed(checkpoint->tensor(source.role, layer), dtype, out, in));
-      return;
-    }
-    const DType type = source.form == Source::norm ? DType::f32 : dtype;
-    const sim::Pointer at = place(cluster, name, out.size * bytes_of(type));
-    if (checkpoint != nullptr) cluster.write(at, pack(checkpoint->tensor(source.role, layer), type, out));
-  };
-  const auto put_rows = [&](const std::string& name, Role role) {  // [vocab, hidden], as checkpoints have them
-    const sim::Pointer at = place(cluster, name, config.embedding_parameters() * b);
-    if (checkpoint != nullptr) cluster.write(at, pack(checkpoint->tensor(role), dtype, {config.hidden_size, {}}));
-    return at;
-  };
-  const sim::Pointer embedding = put_rows("embedding", Role::embedding);
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    for (const Source& source : k_layer_weights) {
-      if (models::is_present(source.role, config)) put(fmt::format("layers.{}.{}", layer, source.name), source, layer);
-    }
-  }
-  put("final_norm.weight", {"", Role::final_norm, Source::norm}, 0);
-  if (config.tie_word_embeddings)
-    m_weights.emplace("head.weight", embedding);
+  collect();
+  std::int64_t matrix_bytes = 0;
+  for (const Weight& weight : m_list) matrix_bytes += weight.bytes;
+  if (checkpoint == nullptr)
+    take_memory(cluster);
+  else if (m_heads.dim == m_heads.padded && matrix_bytes >= mapped_from)
+    map(cluster, *checkpoint);
   else
-    put_rows("head.weight", Role::head);
+    write(cluster, *checkpoint);
+  if (config.tie_word_embeddings) m_weights.emplace("head.weight", weight("embedding"));
   for (const std::int64_t heads : {m_config.heads, m_config.kv_heads}) add_frequencies(cluster, heads);
 }
 
-sim::Pointer DeviceModel::place(sim::Cluster& cluster, const std::string& name, std::int64_t bytes) {
-  const sim::Pointer at = cluster.ddr_malloc(bytes);
-  m_bytes += bytes;
-  m_weights.emplace(name, at);
-  return at;
+/// Every weight of the layers, in the order in which they lie.
+void DeviceModel::collect() {
+  const auto add = [&](const std::string& name, const Source& source, std::int64_t layer) {
+    const std::vector<std::int64_t> shape = models::shape_of(source.role, m_given);
+    const std::int64_t rows = out_map(source.role, m_given, m_heads).size;
+    const std::int64_t columns = shape.size() > 1 ? in_map(source.role, m_given, m_heads).size : 1;
+    const DType type = source.form == Source::norm ? DType::f32 : m_dtype;
+    m_list.push_back({name, source.role, layer, source.form, rows * columns * bytes_of(type)});
+  };
+  add("embedding", {"", Role::embedding, Source::rows}, 0);
+  for (std::int64_t layer = 0; layer < m_layers; ++layer) {
+    for (const Source& source : k_layer_weights) {
+      if (models::is_present(source.role, m_given)) add(fmt::format("layers.{}.{}", layer, source.name), source, layer);
+    }
+  }
+  add("final_norm.weight", {"", Role::final_norm, Source::norm}, 0);
+  if (!m_given.tie_word_embeddings) add("head.weight", {"", Role::head, Source::rows}, 0);
+}
+
+void DeviceModel::put(const Weight& weight, sim::Pointer at) {
+  m_bytes += weight.bytes;
+  m_weights.emplace(weight.name, at);
+}
+
+void DeviceModel::take_memory(sim::Cluster& cluster) {
+  for (const Weight& weight : m_list) put(weight, cluster.ddr_malloc(weight.bytes));
+}
+
+std::vector<std::byte> DeviceModel::packed(const Weight& weight, const models::Checkpoint& checkpoint) const {
+  const models::Tensor& tensor = checkpoint.tensor(weight.role, weight.layer);
+  const IndexMap out = out_map(weight.role, m_given, m_heads), in = in_map(weight.role, m_given, m_heads);
+  switch (weight.form) {
+    case Source::matrix: return pack_transposed(tensor, m_dtype, out, in);
+    case Source::rows: return pack(tensor, m_dtype, in);
+    case Source::vector: return pack(tensor, m_dtype, out);
+    default: return pack(tensor, DType::f32, out);
+  }
+}
+
+void DeviceModel::write(sim::Cluster& cluster, const models::Checkpoint& checkpoint) {
+  for (const Weight& weight : m_list) {
+    const sim::Pointer at = cluster.ddr_malloc(weight.bytes);
+    cluster.write(at, packed(weight, checkpoint));
+    put(weight, at);
+  }
+}
+
+/// Matrices are pages of the checkpoint, or of the file that holds them packed.
+void DeviceModel::map(sim::Cluster& cluster, const models::Checkpoint& checkpoint) {
+  std::vector<models::PackedMatrix> matrices;
+  for (const Weight& weight : m_list) {
+    if (weight.form == Source::matrix || weight.form == Source::rows)
+      matrices.push_back({{{weight.role, weight.layer}}, weight.form == Source::matrix, 0});
+  }
+  const auto type = m_dtype == DType::f32 ? models::ElementType::f32 : models::ElementType::f16;
+  models::PackedWeights files(checkpoint, type, matrices);
+  std::size_t next = 0;
+  for (const Weight& weight : m_list) {
+    if (weight.form == Source::matrix || weight.form == Source::rows) {
+      put(weight, map_bytes(cluster, checkpoint, files, files.matrix(next++).data, weight.bytes));
+      continue;
+    }
+    const sim::Pointer at = cluster.ddr_malloc(weight.bytes);
+    cluster.write(at, packed(weight, checkpoint));
+    put(weight, at);
+  }
 }
 
 void DeviceModel::add_frequencies(sim::Cluster& cluster, std::int64_t heads) {
@@ -152,9 +230,9 @@ sim::Pointer DeviceModel::weight(const std::string& name) const {
 sim::Pointer DeviceModel::frequencies(const std::vector<float>& values) const { return m_frequencies.at(values); }
 
 double DeviceModel::weight_bytes(const models::LlamaConfig& config, DType dtype, std::int64_t layers) {
-  const double all = static_cast<double>(layers) * static_cast<double>(config.layer_parameters()) +
-                     static_cast<double>(config.tie_word_embeddings ? 1 : 2) *
-                         static_cast<double>(config.embedding_parameters());
+  const double all =
+      static_cast<double>(layers) * static_cast<double>(config.layer_parameters()) +
+      static_cast<double>(config.tie_word_embeddings ? 1 : 2) * static_cast<double>(config.embedding_parameters());
   return all * static_cast<double>(bytes_of(dtype));
 }
 

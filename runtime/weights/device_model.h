@@ -28,12 +28,19 @@ struct HeadLayout {
   std::vector<float> inv_freq(double theta) const;  // of a padded head, 0 in the pads
 };
 
+/// matrix: [in, out]. rows: [out, in], as checkpoints have it. norm: FP32 whatever the run's type.
+enum class WeightForm : std::uint8_t { matrix, rows, vector, norm };
+
+inline constexpr std::int64_t k_mapped_from = std::int64_t{64} << 20;
+
 class DeviceModel {
  public:
-  /// The first `layers` layers. Without a checkpoint memory is taken and nothing written: for timing. Throws RuntimeError
-  /// when the DDR does not hold them, models::ModelError for a weight that is no number.
+  /// The first `layers` layers. Without a checkpoint memory is taken and nothing written: for timing. From so many
+  /// bytes on, matrices are not copied but mapped: the checkpoint's own pages where type and layout are right, else
+  /// those of a file they are packed into once (models/packed_weights.h). Throws RuntimeError when the DDR does not
+  /// hold them, models::ModelError for a weight that is no number.
   DeviceModel(sim::Cluster& cluster, const models::LlamaConfig& config, kernels::DType dtype, std::int64_t layers,
-              const models::Checkpoint* checkpoint);
+              const models::Checkpoint* checkpoint, std::int64_t mapped_from = k_mapped_from);
 
   /// As the cluster computes it: head_dim is the padded one.
   const models::LlamaConfig& config() const { return m_config; }
@@ -52,16 +59,29 @@ class DeviceModel {
   static double weight_bytes(const models::LlamaConfig& config, kernels::DType dtype, std::int64_t layers);
 
  private:
-  sim::Pointer place(sim::Cluster& cluster, const std::string& name, std::int64_t bytes);
+  struct Weight {
+    std::string name;
+    models::Role role;
+    std::int64_t layer;
+    WeightForm form;
+    std::int64_t bytes;
+  };
+  void collect();
+  void take_memory(sim::Cluster& cluster);
+  void write(sim::Cluster& cluster, const models::Checkpoint& checkpoint);
+  void map(sim::Cluster& cluster, const models::Checkpoint& checkpoint);
+  void put(const Weight& weight, sim::Pointer at);
+  std::vector<std::byte> packed(const Weight& weight, const models::Checkpoint& checkpoint) const;
   void add_frequencies(sim::Cluster& cluster, std::int64_t heads);
 
-  models::LlamaConfig m_config;
+  models::LlamaConfig m_given, m_config;
   HeadLayout m_heads;
   kernels::DType m_dtype;
   std::int64_t m_layers;
   float m_attention_scale;
   std::int64_t m_bytes = 0;
   std::vector<float> m_inv_freq;
+  std::vector<Weight> m_list;
   std::map<std::string, sim::Pointer> m_weights;
   std::map<std::vector<float>, sim::Pointer> m_frequencies;
 };

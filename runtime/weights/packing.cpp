@@ -35,7 +35,7 @@ std::vector<std::byte> transposed(const models::Tensor& tensor, const IndexMap& 
     std::int64_t columns[k_rows];
     for (std::int64_t row = 0; row < count; ++row) columns[row] = out(first + row);
     for (std::int64_t column = 0; column < tensor.columns; ++column) {
-      Element* line = to + in(column) * out.size;
+      Element* line = to + in(column)*out.size;
       for (std::int64_t row = 0; row < count; ++row) line[columns[row]] = rows[row * tensor.columns + column];
     }
   });

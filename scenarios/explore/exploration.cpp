@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <set>
-#include <tuple>
 
 #include "isa/hash.h"
 #include "scenarios/error.h"
@@ -23,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 Json candidate_json(const Candidate& c) {
-  return Json::array({c.variant, c.tile, c.bound_ms, c.sm_bytes, c.am_bytes, c.gsm_bytes});
+  return Json::array({c.kind, c.values, c.bound_ms, c.sm_bytes, c.am_bytes, c.gsm_bytes});
 }
 Candidate candidate_from(const Json& json) { return {json[0], json[1], json[2], json[3], json[4], json[5]}; }
 
@@ -31,7 +29,7 @@ std::string ranking_answer(const Ranking& ranking) {
   Json best = Json::array(), killed = Json::array();
   for (const Candidate& c : ranking.best) best.push_back(candidate_json(c));
   for (const auto& [condition, k] : ranking.killed)
-    killed.push_back({condition.first, condition.second, k.points, k.example, k.needed, k.available});
+    killed.push_back({condition.first, condition.second, k.points, candidate_json(k.example), k.needed, k.available});
   return Json{{"best", best}, {"killed", killed}, {"legal", ranking.legal}}.dump();
 }
 
@@ -44,40 +42,17 @@ std::string program_hash() {
 
 /// What decides every result, so that a journal is gone on with only where all would be the same.
 Json about(const ExploreRequest& request) {
-  const GemmQuery& q = request.query;
-  isa::Hash space;
-  for (const auto& [name, values] : request.only) {
-    space.add(name);
-    for (const std::int64_t value : values) space.add(static_cast<std::uint64_t>(value));
-  }
   Json machines = Json::array();
   for (const sim::Machine& m : request.machines) machines.push_back(fmt::format("{:016x}", m.fingerprint()));
-  return {{"explore", "gemm"},
-          {"format", 2},
-          {"program", program_hash()},
-          {"shape", {q.shape.m, q.shape.n, q.shape.k}},
-          {"dtype", to_string(q.dtype)},
-          {"sums", static_cast<int>(q.sums)},
-          {"k_promote", q.k_promote},
-          {"dataflows", q.dataflows},
-          {"only", fmt::format("{:016x}", space.value())},
-          {"top", request.top},
-          {"machines", machines}};
-}
-
-std::vector<std::string> words_of(const GemmQuery& query) {
-  if (query.dtype == kernels::DType::f32) return {};
-  switch (query.sums) {
-    case kernels::GemmSums::promoted: return {"promoted"};
-    case kernels::GemmSums::f16: return {"f16_sums"};
-    case kernels::GemmSums::f32: return {"f32_sums"};
-  }
-  return {};
+  Json json = request.query->about();
+  json.update({{"format", 3}, {"program", program_hash()}, {"top", request.top}, {"machines", machines}});
+  return json;
 }
 
 bool by_latency(const Explored& a, const Explored& b) {
-  return std::tuple(a.measured.cut, a.measured.latency_ms, a.point.key()) <
-         std::tuple(b.measured.cut, b.measured.latency_ms, b.point.key());
+  if (a.measured.cut != b.measured.cut) return b.measured.cut;
+  if (a.measured.latency_ms != b.measured.latency_ms) return a.measured.latency_ms < b.measured.latency_ms;
+  return named_before(a.point, b.point);
 }
 
 /// Everything that needs the pool.
@@ -85,17 +60,13 @@ class Explorer {
  public:
   explicit Explorer(const ExploreRequest& request)
       : m_request(request),
-        m_about(about(request)),
+        m_query(*request.query),
         m_simulations(
-            {find_operator("gemm"),
-             {request.query.shape.m, request.query.shape.n, request.query.shape.k},
-             request.query.dtype,
-             words_of(request.query)},
-            request.machines, request.processes,
+            request.query, request.machines, request.processes,
             [request](const std::string& text) {
               const Json json = Json::parse(text);
-              const GemmSpace space(request.query, request.machines.at(json.at("machine")).config(), request.only);
-              return ranking_answer(space.rank(json.at("piece"), json.at("top")));
+              const auto space = request.query->space(request.machines.at(json.at("machine")).config());
+              return ranking_answer(space->rank(json.at("piece"), json.at("top")));
             },
             about(request)),
         m_journal(m_simulations.pool().leads() ? request.journal : "", about(request)) {}
@@ -113,35 +84,35 @@ class Explorer {
     result.killed = std::move(ranking.killed);
     result.rank_s = seconds_since(start);
     if (ranking.best.empty()) return result;
-    result.points = simulate(0, ranking.best, "explore gemm");
-    result.named = named();
-    const GemmSpace explored = space(0);
+    result.points = simulate(0, ranking.best, fmt::format("explore {}", m_query.op.info().name));
+    const std::unique_ptr<Space> explored = space(0);
+    result.named = named(*explored);
     for (const auto& [name, point] : result.named) {
       const bool is_there = std::any_of(result.points.begin(), result.points.end(),
-                                        [&](const Explored& e) { return e.point.key() == point.point.key(); });
-      if (!is_there && explored.holds(point.point)) result.points.push_back(point);
+                                        [&](const Explored& e) { return e.point.is_same(point.point); });
+      if (!is_there && explored->holds(point.point)) result.points.push_back(point);
     }
     std::sort(result.points.begin(), result.points.end(), by_latency);
     // The best by simulation may not be among the best by bound: then a neighbour is.
-    while (const auto better = find_neighbours(result)) {
+    while (const auto better = find_neighbours(*explored, result)) {
       result.points.push_back(*better);
       std::sort(result.points.begin(), result.points.end(), by_latency);
     }
     result.pareto = pareto_front(result.points);
-    if (m_request.machines.size() > 1) compare(result);
+    if (m_request.machines.size() > 1) compare(*explored, result);
     result.simulate_s = seconds_since(start) - result.rank_s;
     result.computed = m_simulations.computed();
     return result;
   }
 
  private:
-  GemmSpace space(std::size_t machine) const {
-    return {m_request.query, m_request.machines[machine].config(), m_request.only};
+  std::unique_ptr<Space> space(std::size_t machine) const {
+    return m_query.space(m_request.machines[machine].config());
   }
 
   Ranking rank(std::size_t machine, std::size_t top) {
     std::vector<std::string> requests;
-    const std::size_t pieces = space(machine).pieces();
+    const std::size_t pieces = space(machine)->pieces();
     for (std::size_t piece = 0; piece < pieces; ++piece)
       requests.push_back(Json{{"machine", machine}, {"piece", piece}, {"top", top}}.dump());
     Progress progress(fmt::format("bounds on {}", m_request.machines[machine].config().name),
@@ -150,7 +121,7 @@ class Explorer {
     m_simulations.pool().run(requests, [&](std::size_t, const std::string& answer) {
       const Json json = Json::parse(answer);
       for (const Json& c : json.at("best")) all.best.push_back(candidate_from(c));
-      for (const Json& k : json.at("killed")) all.killed[{k[0], k[1]}].add({k[2], k[3], k[4], k[5]});
+      for (const Json& k : json.at("killed")) all.killed[{k[0], k[1]}].add({k[2], candidate_from(k[3]), k[4], k[5]});
       all.legal += json.at("legal").get<std::int64_t>();
       progress.step();
     });
@@ -178,21 +149,8 @@ class Explorer {
     return explored;
   }
 
-  std::vector<std::pair<std::string, Explored>> named() {
-    std::vector<std::pair<std::string, Candidate>> points;
-    try {
-      const Candidate paper = space(0).paper_point();
-      // The paper prints those of FP32.
-      points.emplace_back(m_request.query.dtype == kernels::DType::f32 ? "paper's blocks" : "default blocks", paper);
-      Candidate sequence = paper, untiled = paper;
-      sequence.variant = "paper," + paper.variant;
-      points.emplace_back("and sequence (Fig. 7)", sequence);
-      untiled.variant = sequence.variant;
-      untiled.tile += ",y_tiles=1";
-      points.emplace_back("Y2 untiled (Fig. 6)", untiled);
-    } catch (const UsageError&) {  // they do not fit this machine: nothing to show
-    }
-    if (const auto small_m = space(0).small_m_point()) points.emplace_back(k_own_choice, *small_m);
+  std::vector<std::pair<std::string, Explored>> named(const Space& explored) {
+    const std::vector<std::pair<std::string, Candidate>> points = explored.named();
     std::vector<Candidate> candidates;
     for (const auto& [name, point] : points) candidates.push_back(point);
     const std::vector<Measured> results = m_simulations.run(0, candidates, 0, m_journal, [] {});
@@ -203,10 +161,9 @@ class Explorer {
   }
 
   /// Fills in the neighbours of the best. One that is faster, if there is.
-  std::optional<Explored> find_neighbours(Exploration& result) {
+  std::optional<Explored> find_neighbours(const Space& space, Exploration& result) {
     result.neighbours.clear();
-    const GemmSpace explored_space = space(0);
-    for (Neighbour& n : explored_space.neighbours(result.best().point)) result.neighbours.push_back({std::move(n), {}});
+    for (Neighbour& n : space.neighbours(result.best().point)) result.neighbours.push_back({std::move(n), {}});
     std::vector<Candidate> points;
     for (const auto& beside : result.neighbours) {
       if (beside.neighbour.why_not.empty()) points.push_back(beside.neighbour.point);
@@ -219,7 +176,7 @@ class Explorer {
       beside.measured = results[next++];
       const Explored explored{beside.neighbour.point, *beside.measured};
       if (explored.measured.latency_ms < (better ? *better : result.best()).measured.latency_ms &&
-          explored_space.holds(explored.point))
+          space.holds(explored.point))
         better = explored;
     }
     // Another name for the same run: as many buffers as were chosen automatically.
@@ -232,13 +189,13 @@ class Explorer {
   }
 
   /// The best points of each machine, on all of them.
-  void compare(Exploration& result) {
+  void compare(const Space& explored, Exploration& result) {
     std::vector<Compared> all;
-    std::set<std::string> seen;
     const auto add = [&](const Candidate& point, const std::string& note) {
-      if (seen.insert(point.key()).second) all.push_back({point, note, {}, {}, 0});
+      const bool is_there =
+          std::any_of(all.begin(), all.end(), [&](const Compared& c) { return c.point.is_same(point); });
+      if (!is_there) all.push_back({point, note, {}, {}, 0});
     };
-    const GemmSpace explored = space(0);
     for (const auto& [name, point] : result.named) {
       if (explored.holds(point.point)) add(point.point, name);
     }
@@ -271,16 +228,16 @@ class Explorer {
                                 return other.latency_ms < results[i].latency_ms;
                               }));
       }
-      result.winners.push_back(points[winner].key());
+      result.winners.push_back(points[winner]);
     }
     std::sort(all.begin(), all.end(), [](const Compared& a, const Compared& b) {
-      return std::tuple(a.regret, a.point.key()) < std::tuple(b.regret, b.point.key());
+      return a.regret != b.regret ? a.regret < b.regret : named_before(a.point, b.point);
     });
     result.compared = std::move(all);
   }
 
   const ExploreRequest& m_request;
-  const Json m_about;
+  const Query& m_query;
   Simulations m_simulations;
   Journal m_journal;
 };
@@ -288,13 +245,8 @@ class Explorer {
 }  // namespace
 
 bool Exploration::is_decided() const {
-  return std::all_of(winners.begin(), winners.end(), [&](const std::string& key) { return key == winners.front(); });
-}
-
-std::string variant_of(const ExploreRequest& request, const Candidate& point) {
-  std::string words = point.variant;
-  for (const std::string& word : words_of(request.query)) words += "," + word;
-  return words;
+  return std::all_of(winners.begin(), winners.end(),
+                     [&](const Candidate& winner) { return winner.is_same(winners.front()); });
 }
 
 std::optional<Exploration> explore(const ExploreRequest& request) { return Explorer(request).run(); }

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// `mtsim explore gemm`: ranks a space by its bound, simulates the best, and says what is best, why its neighbours are
+// `mtsim explore`: ranks a space by its bound, simulates the best, and says what is best, why its neighbours are
 // worse, and whether that depends on which of the calibrated machines is right.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "scenarios/explore/candidate.h"
-#include "scenarios/explore/gemm_space.h"
 #include "scenarios/explore/simulations.h"
+#include "scenarios/explore/space.h"
 #include "sim/config/machine.h"
 
 namespace mtsim::scenarios {
 
 struct ExploreRequest {
-  GemmQuery query;
-  Restrictions only;
+  std::shared_ptr<const Query> query;
   std::size_t top = 1000;              // points simulated
   std::size_t processes = 1;           // of this rank
   std::string journal;                 // empty: none
@@ -54,15 +54,15 @@ struct Exploration {
   std::int64_t computed = 0;                            // simulated in this run
   std::size_t processes = 0;                            // of all ranks
   std::vector<Explored> points;                         // by latency, those cut last; ties by key
-  std::vector<std::pair<std::string, Explored>> named;  // the paper's, and small_m
+  std::vector<std::pair<std::string, Explored>> named;  // Space::named()
   std::vector<std::size_t> pareto;                      // of points: latency, DDR bytes, AM bytes
   struct Beside {
     Neighbour neighbour;
     std::optional<Measured> measured;
   };
-  std::vector<Beside> neighbours;    // of the best
-  std::vector<Compared> compared;    // by regret; empty for one machine
-  std::vector<std::string> winners;  // by machine: key of its best
+  std::vector<Beside> neighbours;  // of the best
+  std::vector<Compared> compared;  // by regret; empty for one machine
+  std::vector<Candidate> winners;  // by machine: its best
 
   const Explored& best() const { return points.front(); }
   bool is_decided() const;
@@ -76,8 +76,6 @@ std::vector<std::size_t> pareto_front(const std::vector<Explored>& points);
 /// Why one point is slower than another: the two counters that differ most, weighed in time.
 std::string reason(const Explored& best, const Explored& other, const sim::MachineConfig& machine);
 
-/// Of --variant: the point's words and those of the sums.
-std::string variant_of(const ExploreRequest& request, const Candidate& point);
 /// The command that runs a point again.
 std::string command_of(const ExploreRequest& request, const Candidate& point, const sim::Machine& machine);
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/tile_text.h"
 #include "scenarios/explore/exploration.h"
 #include "scenarios/report.h"
 #include "scenarios/table.h"
@@ -17,45 +16,38 @@ namespace {
 
 constexpr std::size_t k_shown = 10;
 
-/// The columns a point has in tables and CSV, in the order of k_gemm_dimensions but Mg as it is given to --tile.
-std::vector<std::string> point_cells(const Candidate& point) {
-  std::int64_t m1 = 0, n1 = 0, m2 = 0, mg = 0, n2 = 0, k2 = 0, kg = 0, x = 0, w = 0, y = 0, y_tiles = 0, k_promote = 0;
-  const kernels::TileKey keys[] = {{"m1", &m1},       {"n1", &n1},           {"m2", &m2},
-                                   {"mg", &mg},       {"n2", &n2},           {"k2", &k2},
-                                   {"kg", &kg},       {"x_buffers", &x},     {"w_buffers", &w},
-                                   {"y_buffers", &y}, {"y_tiles", &y_tiles}, {"k_promote", &k_promote}};
-  kernels::parse_tiles(point.tile, keys);
-  const auto or_else = [](std::int64_t value, const char* otherwise) {
-    return value > 0 ? std::to_string(value) : std::string(otherwise);
-  };
-  std::vector<std::string> cells{point.variant.ends_with("large_m") ? "Y" : point.variant == k_own_choice ? "X" : "W"};
-  for (const std::int64_t value : {m1, n1, m2, mg, n2, k2, kg, x, w}) cells.push_back(or_else(value, "-"));
-  cells.push_back(or_else(y, "auto"));
-  cells.push_back(or_else(y_tiles, "steps"));
-  return cells;
-}
-const std::vector<std::string> k_point_header = {"stays", "m1", "n1", "m2", "mg", "n2",
-                                                 "k2",    "kg", "x",  "w",  "y",  "y_tiles"};
-
-std::vector<std::string> row_of(std::string first, const Explored& e) {
+std::vector<std::string> row_of(const Query& query, std::string first, const Explored& e) {
   std::vector<std::string> row{std::move(first)};
   row.push_back(fmt::format("{:.3f}", e.measured.latency_ms));
   row.push_back(fmt::format("{:.0f}", e.measured.gmac_s));
   row.push_back(fmt::format("{:.1f}", 100 * e.measured.utilisation));
   row.push_back(e.point.bound_ms > 0 ? fmt::format("{:.3f}", e.point.bound_ms) : "");
-  for (std::string& cell : point_cells(e.point)) row.push_back(std::move(cell));
+  for (std::string& cell : query.cells(e.point)) row.push_back(std::move(cell));
   for (const std::int64_t bytes : {e.point.sm_bytes, e.point.am_bytes, e.point.gsm_bytes})
     row.push_back(kilobytes(bytes));
   row.push_back(megabytes(e.measured.ddr_bytes));
   return row;
 }
-Table point_table(const std::string& first) {
+Table point_table(const Query& query, const std::string& first) {
   std::vector<std::string> header{first, "latency ms", "GMAC/s", "% peak", "bound ms"};
-  header.insert(header.end(), k_point_header.begin(), k_point_header.end());
+  for (std::string& column : query.columns()) header.push_back(std::move(column));
   for (const char* name : {"SM KB", "AM KB", "GSM KB", "DDR MB"}) header.emplace_back(name);
   std::vector<Align> align(header.size(), Align::right);
   align.front() = Align::left;
   return {align, header};
+}
+
+/// "f16 promoted", "f32 causal".
+std::vector<std::string> type_words(const Query& query) {
+  std::vector<std::string> words{std::string(to_string(query.dtype))};
+  words.insert(words.end(), query.words.begin(), query.words.end());
+  return words;
+}
+Json shape_json(const Query& query) {
+  Json json = Json::object();
+  for (std::size_t d = 0; d < query.shape.size(); ++d)
+    json[std::string(query.op.info().dimensions[d].name)] = query.shape[d];
+  return json;
 }
 
 struct BoundQuality {
@@ -83,13 +75,9 @@ std::int64_t cut_points(const Exploration& exploration) {
                        [](const Explored& e) { return e.measured.cut; });
 }
 
-std::string change_text(const Neighbour& n) {
-  const auto value = [&](std::int64_t v) {
-    if (v == 0 && n.dimension == "y_buffers") return std::string("auto");
-    if (v == 0 && n.dimension == "y_tiles") return std::string("steps");
-    return std::to_string(v);
-  };
-  return fmt::format("{} {} -> {}", n.dimension, value(n.from), value(n.to));
+std::string change_text(const Query& query, const Neighbour& n) {
+  return fmt::format("{} {} -> {}", query.dimensions()[n.dimension].name, query.cell(n.dimension, n.from),
+                     query.cell(n.dimension, n.to));
 }
 
 std::string neighbours_text(const ExploreRequest& request, const Exploration& exploration) {
@@ -97,12 +85,10 @@ std::string neighbours_text(const ExploreRequest& request, const Exploration& ex
   const Explored& best = exploration.best();
   for (const auto& [neighbour, measured] : exploration.neighbours) {
     if (!measured) {
-      const std::size_t from = neighbour.why_not.find("eq. ");
-      table.add({change_text(neighbour), "-", "-",
-                 "does not fit: " + (from == std::string::npos ? neighbour.why_not : neighbour.why_not.substr(from))});
+      table.add({change_text(*request.query, neighbour), "-", "-", "does not fit: " + neighbour.why_not});
       continue;
     }
-    table.add({change_text(neighbour), fmt::format("{:.3f}", measured->latency_ms),
+    table.add({change_text(*request.query, neighbour), fmt::format("{:.3f}", measured->latency_ms),
                fmt::format("{:+.1f}", 100 * (measured->latency_ms / best.measured.latency_ms - 1)),
                reason(best, {neighbour.point, *measured}, request.machines.front().config())});
   }
@@ -124,7 +110,7 @@ std::string compared_text(const ExploreRequest& request, const Exploration& expl
   for (std::size_t i = 0; i < exploration.compared.size(); ++i) {
     const Compared& c = exploration.compared[i];
     if (i >= k_shown && c.note.empty()) continue;
-    std::vector<std::string> row{fmt::format("{}", fmt::join(point_cells(c.point), " "))};
+    std::vector<std::string> row{fmt::format("{}", fmt::join(request.query->cells(c.point), " "))};
     for (std::size_t m = 0; m < c.latency_ms.size(); ++m) {
       row.push_back(fmt::format("{:.3f}", c.latency_ms[m]));
       row.push_back(std::to_string(c.rank[m]));
@@ -133,8 +119,9 @@ std::string compared_text(const ExploreRequest& request, const Exploration& expl
     row.push_back(i == 0 ? (c.note.empty() ? "least regret" : "least regret; " + c.note) : c.note);
     table.add(std::move(row));
   }
-  std::string text = fmt::format("on {} calibrated machines ({}), points as {}\n", request.machines.size(),
-                                 "each fitted to the same cells by another mechanism", fmt::join(k_point_header, " "));
+  std::string text =
+      fmt::format("on {} calibrated machines ({}), points as {}\n", request.machines.size(),
+                  "each fitted to the same cells by another mechanism", fmt::join(request.query->columns(), " "));
   text += table.text(2);
   const Compared& least = exploration.compared.front();
   if (exploration.is_decided()) {
@@ -151,10 +138,7 @@ std::string compared_text(const ExploreRequest& request, const Exploration& expl
 }  // namespace
 
 std::string command_of(const ExploreRequest& request, const Candidate& point, const sim::Machine& machine) {
-  const GemmQuery& q = request.query;
-  std::string command = fmt::format("mtsim op gemm --m {} --n {} --k {} --dtype {} --variant {}", q.shape.m, q.shape.n,
-                                    q.shape.k, to_string(q.dtype), variant_of(request, point));
-  if (!point.tile.empty()) command += " --tile " + point.tile;
+  const std::string command = request.query->command(point);
   if (!request.machine_arguments.empty()) return command + request.machine_arguments;
   return machine.config().name == request.machines.front().config().name
              ? command
@@ -162,51 +146,66 @@ std::string command_of(const ExploreRequest& request, const Candidate& point, co
 }
 
 Json exploration_json(const ExploreRequest& request, const Exploration& exploration) {
+  const Query& query = *request.query;
+  const auto name_json = [&](const Candidate& point) {
+    return Json{{"variant", query.kinds()[point.kind].variant}, {"tile", query.tile(point)}};
+  };
+  const auto command = [&](const Candidate& point) { return command_of(request, point, request.machines.front()); };
   const auto point_json = [&](const Explored& e) {
-    Json json = {
-        {"variant", e.point.variant},
-        {"tile", e.point.tile},
-        {"bound_ms", e.point.bound_ms},
-        {"memory", {{"sm_bytes", e.point.sm_bytes}, {"am_bytes", e.point.am_bytes}, {"gsm_bytes", e.point.gsm_bytes}}}};
+    Json json = name_json(e.point);
+    json.update(
+        Json{{"bound_ms", e.point.bound_ms},
+             {"memory",
+              {{"sm_bytes", e.point.sm_bytes}, {"am_bytes", e.point.am_bytes}, {"gsm_bytes", e.point.gsm_bytes}}}});
     json.update(e.measured.json());
-    json["command"] = command_of(request, e.point, request.machines.front());
+    json["command"] = command(e.point);
     return json;
   };
   Json points = Json::array(), killed = Json::array(), pareto = Json::array(), beside = Json::array(),
        compared = Json::array(), named = Json::object();
   for (const Explored& e : exploration.points) points.push_back(point_json(e));
   for (const auto& [condition, k] : exploration.killed) {
-    killed.push_back({{"equation", condition.first},
-                      {"memory", condition.second},
-                      {"points", k.points},
-                      {"nearest", k.example},
-                      {"needed_bytes", k.needed},
-                      {"available_bytes", k.available}});
+    Json json = Json::object();
+    if (!condition.first.empty()) json["equation"] = condition.first;
+    json.update(Json{{"memory", condition.second},
+                     {"points", k.points},
+                     {"nearest", query.tile(k.example)},
+                     {"variant", query.kinds()[k.example.kind].variant},
+                     {"needed_bytes", k.needed},
+                     {"available_bytes", k.available}});
+    killed.push_back(std::move(json));
   }
   for (const std::size_t i : exploration.pareto) pareto.push_back(i);
   for (const auto& [name, e] : exploration.named) named[name] = point_json(e);
   for (const auto& [n, measured] : exploration.neighbours) {
-    Json json = {{"dimension", n.dimension}, {"from", n.from}, {"to", n.to}};
+    Json json = {{"dimension", query.dimensions()[n.dimension].name}, {"from", n.from}, {"to", n.to}};
+    json.update(name_json(n.point));
     if (measured) {
-      json.update({{"tile", n.point.tile},
-                   {"latency_ms", measured->latency_ms},
-                   {"why", reason(exploration.best(), {n.point, *measured}, request.machines.front().config())}});
+      json.update(Json{{"latency_ms", measured->latency_ms},
+                       {"why", reason(exploration.best(), {n.point, *measured}, request.machines.front().config())},
+                       {"command", command(n.point)}});
     } else {
       json["why_not"] = n.why_not;
     }
     beside.push_back(std::move(json));
   }
   for (const Compared& c : exploration.compared) {
-    compared.push_back({{"tile", c.point.tile},
-                        {"note", c.note},
-                        {"latency_ms", c.latency_ms},
-                        {"rank", c.rank},
-                        {"regret", c.regret}});
+    Json json = name_json(c.point);
+    json.update(Json{{"note", c.note},
+                     {"latency_ms", c.latency_ms},
+                     {"rank", c.rank},
+                     {"regret", c.regret},
+                     {"command", command(c.point)}});
+    compared.push_back(std::move(json));
   }
   Json machines = Json::array();
   for (const sim::Machine& m : request.machines) machines.push_back(m.config().name);
   const BoundQuality quality = quality_of(exploration);
   return {
+      {"op", query.op.info().name},
+      {"shape", shape_json(query)},
+      {"dtype", to_string(query.dtype)},
+      {"skip_pieces", query.skip_pieces},
       {"legal_points", exploration.legal},
       {"killed", killed},
       {"simulated_points", exploration.points.size()},
@@ -230,17 +229,19 @@ Json exploration_json(const ExploreRequest& request, const Exploration& explorat
 }
 
 std::string exploration_text(const ExploreRequest& request, const Exploration& exploration) {
-  const GemmQuery& q = request.query;
-  std::string text = fmt::format("gemm m={} n={} k={} {}, machine {}\n", q.shape.m, q.shape.n, q.shape.k,
-                                 to_string(q.dtype), machine_name(request.machines.front()));
+  const Query& query = *request.query;
+  std::string text = fmt::format("{} {} {}, machine {}\n", query.op.info().name, shape_text(query.op, query.shape),
+                                 joined(type_words(query), " "), machine_name(request.machines.front()));
   std::int64_t dead = 0;
   for (const auto& [condition, k] : exploration.killed) dead += k.points;
   text += fmt::format("space: {} points, {} fit", grouped(exploration.legal + dead), grouped(exploration.legal));
   text += exploration.killed.empty() ? "\n" : "; the others break\n";
   Table killed({Align::left, Align::right, Align::left});
   for (const auto& [condition, k] : exploration.killed) {
-    killed.add({fmt::format("eq. {} of {}", condition.first, condition.second), grouped(k.points),
-                fmt::format("nearest {} of {} bytes: {}", grouped(k.needed), grouped(k.available), k.example)});
+    const std::string equation = condition.first.empty() ? "" : fmt::format("eq. {} of ", condition.first);
+    killed.add(
+        {equation + condition.second, grouped(k.points),
+         fmt::format("nearest {} of {} bytes: {}", grouped(k.needed), grouped(k.available), query.tile(k.example))});
   }
   text += killed.text(2);
   if (exploration.points.empty())
@@ -252,27 +253,28 @@ std::string exploration_text(const ExploreRequest& request, const Exploration& e
       "simulated / bound: {:.2f} to {:.2f}, median {:.2f}; {} faster than their bound\n\n",
       grouped(static_cast<std::int64_t>(exploration.points.size())), grouped(cut_points(exploration)), k_cut,
       quality.least, quality.most, quality.median, grouped(quality.faster));
-  Table top = point_table("rank");
+  Table top = point_table(query, "rank");
   for (std::size_t i = 0; i < std::min(k_shown, exploration.points.size()); ++i) {
-    if (!exploration.points[i].measured.cut) top.add(row_of(std::to_string(i + 1), exploration.points[i]));
+    if (!exploration.points[i].measured.cut) top.add(row_of(query, std::to_string(i + 1), exploration.points[i]));
   }
-  for (const auto& [name, e] : exploration.named) top.add(row_of(name, e));
+  for (const auto& [name, e] : exploration.named) top.add(row_of(query, name, e));
   text += top.text();
   for (const auto& [name, e] : exploration.named) {
-    if (name != k_own_choice || e.measured.latency_ms >= exploration.best().measured.latency_ms) continue;
-    text += fmt::format("for so few rows {} is faster than every point explored: {}\n", name,
+    if (e.measured.latency_ms >= exploration.best().measured.latency_ms) continue;
+    text += fmt::format("{} is faster than every point explored: {}\n", name,
                         command_of(request, e.point, request.machines.front()));
   }
   text += "\n";
   text += "Pareto front of latency, DDR bytes and AM bytes\n";
-  Table pareto = point_table("rank");
+  Table pareto = point_table(query, "rank");
   for (std::size_t i = 0; i < std::min(k_shown, exploration.pareto.size()); ++i)
-    pareto.add(row_of(std::to_string(exploration.pareto[i] + 1), exploration.points[exploration.pareto[i]]));
+    pareto.add(row_of(query, std::to_string(exploration.pareto[i] + 1), exploration.points[exploration.pareto[i]]));
   text += pareto.text();
   if (exploration.pareto.size() > k_shown)
     text += fmt::format("... and {} more (--json)\n", exploration.pareto.size() - k_shown);
   text += "\n";
-  text += "the best and its neighbours: " + exploration.best().point.tile + "\n" +
+  text += fmt::format("the best and its neighbours: {} {}\n", query.kinds()[exploration.best().point.kind].variant,
+                      query.tile(exploration.best().point)) +
           neighbours_text(request, exploration) + "\n";
   if (!exploration.compared.empty()) text += compared_text(request, exploration) + "\n";
   text += "run the best again: " + command_of(request, exploration.best().point, request.machines.front()) + "\n";
@@ -284,17 +286,21 @@ std::string exploration_text(const ExploreRequest& request, const Exploration& e
 }
 
 std::string exploration_csv(const ExploreRequest& request, const Exploration& exploration) {
-  std::string csv =
-      "rank,variant,stationary,m1,n1,m2,mg,n2,k2,kg,x_buffers,w_buffers,y_buffers,y_tiles,sm_bytes,am_bytes,gsm_bytes,"
-      "bound_ms,status,latency_ms,gmac_s,gflop_s,utilisation,ddr_bytes,gsm_bytes_moved,calls,transfers";
+  const Query& query = *request.query;
+  std::string csv = "rank,variant";
+  for (const SpaceDimension& dimension : query.dimensions()) csv += fmt::format(",{}", dimension.name);
+  csv +=
+      ",sm_bytes,am_bytes,gsm_bytes,bound_ms,status,latency_ms,gmac_s,gflop_s,utilisation,ddr_bytes,gsm_bytes_moved,"
+      "calls,transfers";
   for (int c = 0; c < sim::k_cycle_classes; ++c)
     csv += fmt::format(",{}_ms", sim::name(static_cast<sim::CycleClass>(c)));
   csv += ",command\n";
   for (std::size_t i = 0; i < exploration.points.size(); ++i) {
     const auto& [point, m] = exploration.points[i];
-    csv += fmt::format("{},\"{}\",{},{},{},{},{:.6f},{},{:.6f},", i + 1, point.variant,
-                       fmt::join(point_cells(point), ","), point.sm_bytes, point.am_bytes, point.gsm_bytes,
-                       point.bound_ms, m.cut ? "cut" : "done", m.latency_ms);
+    csv += fmt::format("{},\"{}\"", i + 1, query.kinds()[point.kind].variant);
+    for (std::size_t d = 0; d < point.values.size(); ++d) csv += "," + query.cell(d, point.values[d]);
+    csv += fmt::format(",{},{},{},{:.6f},{},{:.6f},", point.sm_bytes, point.am_bytes, point.gsm_bytes, point.bound_ms,
+                       m.cut ? "cut" : "done", m.latency_ms);
     csv += fmt::format("{:.3f},{:.3f},{:.6f},{},{},{},{}", m.gmac_s, 2 * m.gmac_s, m.utilisation, m.ddr_bytes,
                        m.gsm_bytes, m.calls, m.transfers);
     for (const double ms : m.class_ms) csv += fmt::format(",{:.6f}", ms);

@@ -5,10 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <utility>
 #include <variant>
 
-#include "isa/diagnostic.h"
 #include "kernels/gemm/gemm_bound.h"
 #include "kernels/gemm/gemm_tile.h"
 #include "kernels/round.h"
@@ -19,85 +20,110 @@ namespace mtsim::scenarios {
 namespace {
 
 using kernels::ceil_div;
+using kernels::GemmChoice;
+using kernels::GemmDataflow;
 using kernels::GemmLimit;
 using kernels::GemmPlan;
 using kernels::GemmTiles;
+using kernels::GemmVariant;
 using kernels::round_up;
 
-// Multiples are tried one by one up to here, then in steps that grow with them.
-constexpr std::int64_t k_fine = 4;
+constexpr std::int64_t k_splits = 8;  // ways to split something evenly that are tried
 
-/// 1, 2, 3, 4, 6, 8, 12, 16, 24, ...
-std::vector<std::int64_t> multiples_up_to(std::int64_t most) {
-  std::vector<std::int64_t> values;
-  for (std::int64_t value = 1, step = 1; value <= most; value += step) {
-    values.push_back(value);
-    if (value >= k_fine * step) step *= 2;
-  }
-  return values;
-}
-
-void sort_unique(std::vector<std::int64_t>& values) {
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-}
-
-/// A heap of the best points, worst on top.
-class Best {
- public:
-  explicit Best(std::size_t count) : m_count(count) {}
-
-  /// Whether a bound can still get in.
-  bool takes(double bound_ms) const { return m_heap.size() < m_count || bound_ms <= m_heap.front().bound_ms; }
-  void add(Candidate candidate) {
-    m_heap.push_back(std::move(candidate));
-    std::push_heap(m_heap.begin(), m_heap.end());
-    if (m_heap.size() <= m_count) return;
-    std::pop_heap(m_heap.begin(), m_heap.end());
-    m_heap.pop_back();
-  }
-  std::vector<Candidate> sorted() {
-    std::sort_heap(m_heap.begin(), m_heap.end());
-    return std::move(m_heap);
-  }
-
- private:
-  std::size_t m_count;
-  std::vector<Candidate> m_heap;
+/// Points of a kind. The first two are explored; small_m is what `mtsim op` takes for few rows.
+struct GemmKind : PointKind {
+  GemmDataflow dataflow;
+  GemmVariant sequence = GemmVariant::best;
 };
+constexpr std::size_t k_large_m = 0, k_small_m = 2, k_paper = 3;
+constexpr std::array<GemmKind, 4> k_kinds = {{{{"large_m", "Y"}, GemmDataflow::large_m},
+                                              {{"w_stationary", "W"}, GemmDataflow::w_stationary},
+                                              {{"small_m", "X"}, GemmDataflow::small_m},
+                                              {{"paper,large_m", "Y"}, GemmDataflow::large_m, GemmVariant::paper}}};
 
-/// The tile that holds a dimension. M2 of large_m is in Mg, in rows of all cores.
-std::int64_t GemmTiles::*field_of(std::string_view dimension, bool is_large_m) {
-  static const std::map<std::string_view, std::int64_t GemmTiles::*> fields = {{"m1", &GemmTiles::m1},
-                                                                               {"n1", &GemmTiles::n1},
-                                                                               {"m2", &GemmTiles::m2},
-                                                                               {"n2", &GemmTiles::n2},
-                                                                               {"k2", &GemmTiles::k2},
-                                                                               {"kg", &GemmTiles::kg},
-                                                                               {"mg", &GemmTiles::mg},
-                                                                               {"x_buffers", &GemmTiles::x_buffers},
-                                                                               {"w_buffers", &GemmTiles::w_buffers},
-                                                                               {"y_buffers", &GemmTiles::y_buffers},
-                                                                               {"y_tiles", &GemmTiles::y_tiles}};
-  return dimension == "m2" && is_large_m ? &GemmTiles::mg : fields.at(dimension);
+/// Each with the tile that holds it. M2 of large_m is in Mg, the rows of all cores.
+struct GemmDimension : SpaceDimension {
+  std::int64_t GemmTiles::*tile;
+};
+constexpr std::array<GemmDimension, 11> k_dimensions = {{{{"m1", "m1"}, &GemmTiles::m1},
+                                                         {{"n1", "n1"}, &GemmTiles::n1},
+                                                         {{"m2", "m2", "-", "rows of a core"}, &GemmTiles::m2},
+                                                         {{"mg", "mg", "-", "rows of a block of X"}, &GemmTiles::mg},
+                                                         {{"n2", "n2"}, &GemmTiles::n2},
+                                                         {{"k2", "k2"}, &GemmTiles::k2},
+                                                         {{"kg", "kg"}, &GemmTiles::kg},
+                                                         {{"x_buffers", "x"}, &GemmTiles::x_buffers},
+                                                         {{"w_buffers", "w"}, &GemmTiles::w_buffers},
+                                                         {{"y_buffers", "y", "auto"}, &GemmTiles::y_buffers},
+                                                         {{"y_tiles", "y_tiles", "steps"}, &GemmTiles::y_tiles}}};
+
+bool is_m2_in_mg(const GemmDimension& dimension, std::size_t kind) {
+  return dimension.tile == &GemmTiles::m2 && k_kinds[kind].dataflow == GemmDataflow::large_m;
+}
+
+std::vector<std::string> words_of(DType dtype, kernels::GemmSums sums) {
+  if (dtype == DType::f32) return {};
+  switch (sums) {
+    case kernels::GemmSums::promoted: return {"promoted"};
+    case kernels::GemmSums::f16: return {"f16_sums"};
+    case kernels::GemmSums::f32: return {"f32_sums"};
+  }
+  return {};
+}
+
+/// An equation and the bytes, of what a plan complains about.
+std::string brief(const std::string& complaint) {
+  const std::size_t from = complaint.find("eq. ");
+  return from == std::string::npos ? complaint : complaint.substr(from);
 }
 
 }  // namespace
 
-GemmSpace::GemmSpace(const GemmQuery& query, const sim::MachineConfig& machine, Restrictions restrictions)
-    : m_query(query), m_machine(machine), m_restrictions(std::move(restrictions)) {
-  for (const std::string& dataflow : query.dataflows) {
-    if (std::find(k_gemm_dataflows.begin(), k_gemm_dataflows.end(), dataflow) != k_gemm_dataflows.end()) continue;
-    throw UsageError(
-        fmt::format("--dataflow {}: no such dataflow; known: {}", dataflow, fmt::join(k_gemm_dataflows, ", ")));
-  }
-  for (const auto& [name, values] : m_restrictions) {
-    if (std::find(k_gemm_dimensions.begin(), k_gemm_dimensions.end(), name) == k_gemm_dimensions.end()) {
-      throw UsageError(fmt::format("--only {}: no such dimension; known: {}{}", name,
-                                   fmt::join(k_gemm_dimensions, ", "),
-                                   isa::did_you_mean(name, {k_gemm_dimensions.begin(), k_gemm_dimensions.end()})));
-    }
-  }
+GemmQuery::GemmQuery(const kernels::GemmShape& its_shape, DType its_dtype, kernels::GemmSums its_sums,
+                     std::int64_t promote)
+    : Query(require_operator("gemm"), {its_shape.m, its_shape.n, its_shape.k}, its_dtype),
+      gemm(its_shape),
+      sums(its_sums),
+      k_promote(promote) {
+  words = words_of(dtype, sums);
+}
+
+std::span<const PointKind> GemmQuery::kinds() const {
+  static const std::vector<PointKind> kinds(k_kinds.begin(), k_kinds.end());
+  return kinds;
+}
+
+std::span<const SpaceDimension> gemm_dimensions() {
+  static const std::vector<SpaceDimension> dimensions(k_dimensions.begin(), k_dimensions.end());
+  return dimensions;
+}
+
+std::unique_ptr<Space> GemmQuery::space(const sim::MachineConfig& machine) const {
+  return std::make_unique<GemmSpace>(*this, machine);
+}
+
+std::string GemmQuery::common_tile() const { return k_promote > 0 ? fmt::format("k_promote={}", k_promote) : ""; }
+
+GemmChoice GemmQuery::choice(std::size_t kind) const {
+  return {.dataflow = k_kinds[kind].dataflow, .variant = k_kinds[kind].sequence, .sums = sums};
+}
+
+GemmTiles GemmQuery::tiles(const Candidate& point) const {
+  GemmTiles tiles;
+  for (std::size_t d = 0; d < k_dimensions.size(); ++d) tiles.*k_dimensions[d].tile = point.values[d];
+  tiles.k_promote = k_promote;
+  return tiles;
+}
+
+Candidate GemmQuery::candidate(std::size_t kind, const GemmTiles& tiles) const {
+  Candidate point;
+  point.kind = kind;
+  point.values.reserve(k_dimensions.size());
+  for (const GemmDimension& dimension : k_dimensions) point.values.push_back(tiles.*dimension.tile);
+  return point;
+}
+
+GemmSpace::GemmSpace(const GemmQuery& query, const sim::MachineConfig& machine) : m_query(query), m_machine(machine) {
   const std::int64_t vector = std::int64_t{16} * kernels::lanes_per_word(query.dtype);
   const bool promotes = query.dtype == kernels::DType::f16 && query.sums != kernels::GemmSums::f16;
   std::vector<std::int64_t> rows, columns;
@@ -126,19 +152,12 @@ GemmSpace::GemmSpace(const GemmQuery& query, const sim::MachineConfig& machine, 
   }
 }
 
-std::vector<std::int64_t> GemmSpace::allowed(std::string_view dimension, std::vector<std::int64_t> grid) const {
-  const auto only = m_restrictions.find(dimension);
-  if (only != m_restrictions.end()) grid = only->second;
-  sort_unique(grid);
-  return grid;
-}
-
 /// Multiples of M1, and what splits all rows evenly into blocks.
 std::vector<std::int64_t> GemmSpace::m2_grid(std::int64_t m1, bool all_cores) const {
-  const std::int64_t rows = all_cores ? ceil_div(m_query.shape.m, m_machine.cluster.cores) : m_query.shape.m;
+  const std::int64_t rows = all_cores ? ceil_div(m_query.gemm.m, m_machine.cluster.cores) : m_query.gemm.m;
   std::vector<std::int64_t> grid;
   for (const std::int64_t times : multiples_up_to(ceil_div(rows, m1))) grid.push_back(std::min(times * m1, rows));
-  for (std::int64_t blocks = 1; all_cores && blocks <= 2 * k_fine; ++blocks) {
+  for (std::int64_t blocks = 1; all_cores && blocks <= k_splits; ++blocks) {
     grid.push_back(ceil_div(rows, blocks));
     grid.push_back(std::min(rows, round_up(ceil_div(rows, blocks), m1)));
   }
@@ -148,11 +167,11 @@ std::vector<std::int64_t> GemmSpace::m2_grid(std::int64_t m1, bool all_cores) co
 std::vector<std::int64_t> GemmSpace::n2_grid(std::int64_t n1, bool all_columns) const {
   std::vector<std::int64_t> grid;
   if (all_columns) {
-    for (const std::int64_t times : multiples_up_to(ceil_div(m_query.shape.n, n1))) grid.push_back(times * n1);
+    for (const std::int64_t times : multiples_up_to(ceil_div(m_query.gemm.n, n1))) grid.push_back(times * n1);
   } else {
     const std::int64_t vector = std::int64_t{16} * kernels::lanes_per_word(m_query.dtype);
-    const std::int64_t share = ceil_div(ceil_div(m_query.shape.n, vector), m_machine.cluster.cores) * vector;
-    for (std::int64_t passes = 1; passes <= 2 * k_fine; ++passes) grid.push_back(round_up(ceil_div(share, passes), n1));
+    const std::int64_t share = ceil_div(ceil_div(m_query.gemm.n, vector), m_machine.cluster.cores) * vector;
+    for (std::int64_t passes = 1; passes <= k_splits; ++passes) grid.push_back(round_up(ceil_div(share, passes), n1));
   }
   std::vector<std::int64_t> kept = allowed("n2", grid);
   std::erase_if(kept, [&](std::int64_t n2) { return n2 < n1 || n2 % n1 != 0; });
@@ -161,58 +180,42 @@ std::vector<std::int64_t> GemmSpace::n2_grid(std::int64_t n1, bool all_columns) 
 /// Rounds of M2 in a block of X.
 std::vector<std::int64_t> GemmSpace::mg_grid(std::int64_t m2) const {
   std::vector<std::int64_t> grid;
-  for (std::int64_t rounds = 1; rounds <= 4 * k_fine; rounds *= 2)
-    grid.push_back(std::min(rounds * m2, m_query.shape.m));
+  for (std::int64_t rounds = 1; rounds <= 2 * k_splits; rounds *= 2)
+    grid.push_back(std::min(rounds * m2, m_query.gemm.m));
   return allowed("mg", grid);
 }
 std::vector<std::int64_t> GemmSpace::k2_grid() const {
   const kernels::GemmK k = kernels::gemm_k(m_query.dtype);
   std::vector<std::int64_t> grid;
-  for (std::int64_t size = 32; size < m_query.shape.k && size <= 4096; size *= 2) {
+  for (std::int64_t size = 32; size < m_query.gemm.k && size <= 4096; size *= 2) {
     for (const std::int64_t value : {size, size + size / 2}) {
-      if (value < m_query.shape.k && value % k.unit == 0) grid.push_back(value);
+      if (value < m_query.gemm.k && value % k.unit == 0) grid.push_back(value);
     }
   }
-  grid.push_back(std::max<std::int64_t>(k.least, round_up(m_query.shape.k, k.unit)));
+  grid.push_back(std::max<std::int64_t>(k.least, round_up(m_query.gemm.k, k.unit)));
   return allowed("k2", grid);
 }
 /// Whole k-steps; all of K in one block as the last.
 std::vector<std::int64_t> GemmSpace::kg_grid(std::int64_t k2) const {
   std::vector<std::int64_t> grid;
-  const std::int64_t whole = round_up(m_query.shape.k, k2);
+  const std::int64_t whole = round_up(m_query.gemm.k, k2);
   for (const std::int64_t steps : multiples_up_to(whole / k2)) grid.push_back(steps * k2);
-  for (std::int64_t blocks = 1; blocks <= k_fine; ++blocks)
-    grid.push_back(round_up(ceil_div(m_query.shape.k, blocks), k2));
+  for (std::int64_t blocks = 1; blocks <= k_splits / 2; ++blocks)
+    grid.push_back(round_up(ceil_div(m_query.gemm.k, blocks), k2));
   std::vector<std::int64_t> kept = allowed("kg", grid);
   std::erase_if(kept, [&](std::int64_t kg) { return kg % k2 != 0; });
   return kept;
-}
-
-kernels::GemmChoice GemmSpace::choice(std::string_view dataflow) const {
-  return {.dataflow = dataflow == "large_m" ? kernels::GemmDataflow::large_m : kernels::GemmDataflow::w_stationary,
-          .sums = m_query.sums};
-}
-
-std::string GemmSpace::tile_text(std::string_view dataflow, const GemmTiles& tiles) const {
-  std::string text =
-      fmt::format("m1={},n1={},mg={},n2={},k2={},kg={}", tiles.m1, tiles.n1, tiles.mg, tiles.n2, tiles.k2, tiles.kg);
-  if (dataflow != "large_m") text += fmt::format(",m2={}", tiles.m2);
-  if (m_query.k_promote > 0) text += fmt::format(",k_promote={}", m_query.k_promote);
-  text += fmt::format(",x_buffers={},w_buffers={}", tiles.x_buffers, tiles.w_buffers);
-  if (tiles.y_buffers > 0) text += fmt::format(",y_buffers={}", tiles.y_buffers);
-  if (tiles.y_tiles > 0) text += fmt::format(",y_tiles={}", tiles.y_tiles);
-  return text;
 }
 
 /// The points of one piece, dimension inside dimension: the memories a value decides about are looked at as soon as it
 /// is chosen.
 class GemmSpace::Walk {
  public:
-  Walk(const GemmSpace& space, std::string dataflow, const Microkernel& microkernel, std::size_t top)
+  Walk(const GemmSpace& space, std::size_t kind, const Microkernel& microkernel, std::size_t top)
       : m_space(space),
-        m_dataflow(std::move(dataflow)),
-        m_choice(space.choice(m_dataflow)),
-        m_is_large_m(m_dataflow == "large_m"),
+        m_kind(kind),
+        m_choice(space.m_query.choice(kind)),
+        m_is_large_m(kind == k_large_m),
         m_bounds(space.m_machine),
         m_best(top) {
     m_tiles.k_promote = space.m_query.k_promote;
@@ -237,22 +240,20 @@ class GemmSpace::Walk {
   }
 
  private:
-  std::vector<std::int64_t> grid(std::string_view dimension) const {
-    return m_space.grid(dimension, m_dataflow, m_tiles);
-  }
+  std::vector<std::int64_t> grid(std::string_view dimension) const { return m_space.grid(dimension, m_kind, m_tiles); }
   std::variant<GemmPlan, GemmLimit> plan() const {
-    return kernels::try_plan_gemm(m_space.m_query.shape, m_space.m_query.dtype, m_tiles, m_choice, m_space.m_machine);
+    return kernels::try_plan_gemm(m_space.m_query.gemm, m_space.m_query.dtype, m_tiles, m_choice, m_space.m_machine);
   }
   void kill(const GemmLimit& limit, std::size_t points) {
     m_ranking.killed[{std::string(limit.equation), std::string(limit.memory)}].add(
-        static_cast<std::int64_t>(points), m_space.tile_text(m_dataflow, m_tiles), limit.needed, limit.available);
+        static_cast<std::int64_t>(points), m_space.m_query.candidate(m_kind, m_tiles), limit.needed, limit.available);
   }
 
   void rows(std::int64_t m2) {
     const GemmQuery& query = m_space.m_query;
     m_tiles.m2 = m_is_large_m ? 0 : m2;
     m_mgs =
-        m_is_large_m ? std::vector{std::min(m2 * m_space.m_machine.cluster.cores, query.shape.m)} : m_space.mg_grid(m2);
+        m_is_large_m ? std::vector{std::min(m2 * m_space.m_machine.cluster.cores, query.gemm.m)} : m_space.mg_grid(m2);
     if (const auto only = m_space.allowed("mg", m_mgs);
         m_is_large_m && std::find(only.begin(), only.end(), m_mgs.front()) == only.end())
       return;
@@ -303,16 +304,20 @@ class GemmSpace::Walk {
           ++m_ranking.legal;
           const double bound = 1e3 * m_bounds.of(point);
           if (!m_best.takes(bound)) continue;
-          m_best.add({m_dataflow, m_space.tile_text(m_dataflow, m_tiles), bound, point.sm_bytes, point.am_bytes,
-                      point.gsm_bytes});
+          Candidate candidate = m_space.m_query.candidate(m_kind, m_tiles);
+          candidate.bound_ms = bound;
+          candidate.sm_bytes = point.sm_bytes;
+          candidate.am_bytes = point.am_bytes;
+          candidate.gsm_bytes = point.gsm_bytes;
+          m_best.add(std::move(candidate));
         }
       }
     }
   }
 
   const GemmSpace& m_space;
-  const std::string m_dataflow;
-  const kernels::GemmChoice m_choice;
+  const std::size_t m_kind;
+  const GemmChoice m_choice;
   const bool m_is_large_m;
   const kernels::GemmBounds m_bounds;
   Best m_best;
@@ -324,9 +329,8 @@ class GemmSpace::Walk {
 };
 
 /// The values of a dimension, those before it given in `tiles`.
-std::vector<std::int64_t> GemmSpace::grid(std::string_view dimension, const std::string& dataflow,
-                                          const GemmTiles& tiles) const {
-  const bool is_large_m = dataflow == "large_m";
+std::vector<std::int64_t> GemmSpace::grid(std::string_view dimension, std::size_t kind, const GemmTiles& tiles) const {
+  const bool is_large_m = kind == k_large_m;
   std::vector<std::int64_t> values;
   if (dimension == "m1" || dimension == "n1") {  // beside the other
     for (const Microkernel& m : m_microkernels) {
@@ -346,82 +350,96 @@ std::vector<std::int64_t> GemmSpace::grid(std::string_view dimension, const std:
 }
 
 Ranking GemmSpace::rank(std::size_t piece, std::size_t top) const {
-  const std::size_t kinds = m_microkernels.size();
-  return Walk(*this, m_query.dataflows[piece / kinds], m_microkernels[piece % kinds], top).run();
+  const std::size_t tiles = m_microkernels.size();
+  return Walk(*this, m_query.kinds_explored[piece / tiles], m_microkernels[piece % tiles], top).run();
 }
 
-Candidate GemmSpace::candidate(const std::string& dataflow, const GemmTiles& tiles) const {
+Candidate GemmSpace::planned(std::size_t kind, const GemmTiles& tiles) const {
+  const GemmPlan plan = kernels::plan_gemm(m_query.gemm, m_query.dtype, tiles, m_query.choice(kind), m_machine);
+  Candidate point = m_query.candidate(kind, plan.tiles);
+  point.sm_bytes = plan.sm_bytes;
+  point.am_bytes = plan.am_bytes;
+  point.gsm_bytes = plan.gsm_bytes;
+  if (kind < GemmQuery::k_spaces) point.bound_ms = 1e3 * kernels::GemmBounds(m_machine).of(plan);
+  return point;
+}
+
+std::vector<std::pair<std::string, Candidate>> GemmSpace::named() const {
+  std::vector<std::pair<std::string, Candidate>> points;
+  const auto tiles_of = [&](std::size_t kind) {
+    GemmTiles tiles = GemmTiles::of(m_query.dtype, m_query.choice(kind));
+    if (m_query.k_promote > 0) tiles.k_promote = m_query.k_promote;
+    return tiles;
+  };
   try {
-    const GemmPlan plan = kernels::plan_gemm(m_query.shape, m_query.dtype, tiles, choice(dataflow), m_machine);
-    const double bound = 1e3 * kernels::GemmBounds(m_machine).of(plan);
-    return {dataflow, tile_text(dataflow, plan.tiles), bound, plan.sm_bytes, plan.am_bytes, plan.gsm_bytes};
-  } catch (const kernels::KernelError& error) {
-    throw UsageError(error.what());
+    const GemmTiles paper = tiles_of(k_large_m);
+    const Candidate blocks = planned(k_large_m, paper);
+    // The paper prints those of FP32.
+    points.emplace_back(m_query.dtype == DType::f32 ? "paper's blocks" : "default blocks", blocks);
+    Candidate sequence = blocks;
+    sequence.kind = k_paper;
+    points.emplace_back("and sequence (Fig. 7)", sequence);
+    GemmTiles whole = m_query.tiles(sequence);
+    whole.y_tiles = 1;
+    Candidate untiled = sequence;
+    untiled.values = m_query.candidate(k_paper, whole).values;
+    points.emplace_back("Y2 untiled (Fig. 6)", untiled);
+  } catch (const kernels::KernelError&) {  // they do not fit this machine: nothing to show
   }
-}
-
-Candidate GemmSpace::paper_point() const {
-  GemmTiles tiles = GemmTiles::of(m_query.dtype, choice("large_m"));
-  if (m_query.k_promote > 0) tiles.k_promote = m_query.k_promote;
-  return candidate("large_m", tiles);
-}
-
-std::optional<Candidate> GemmSpace::small_m_point() const {
-  const kernels::GemmChoice choice{.sums = m_query.sums};
-  GemmTiles tiles = GemmTiles::of(m_query.dtype, choice);
-  if (m_query.k_promote > 0) tiles.k_promote = m_query.k_promote;
+  GemmChoice choice = m_query.choice(k_small_m);
+  choice.dataflow = GemmDataflow::automatic;
   try {
-    const GemmPlan plan = kernels::plan_gemm(m_query.shape, m_query.dtype, tiles, choice, m_machine);
-    if (plan.dataflow != kernels::GemmDataflow::small_m) return std::nullopt;
-    const std::string tile = m_query.k_promote > 0 ? fmt::format("k_promote={}", m_query.k_promote) : "";
-    return Candidate{k_own_choice, tile, 0, plan.sm_bytes, plan.am_bytes, plan.gsm_bytes};
+    const GemmPlan plan = kernels::plan_gemm(m_query.gemm, m_query.dtype, tiles_of(k_small_m), choice, m_machine);
+    if (plan.dataflow != GemmDataflow::small_m) return points;
+    Candidate point;
+    point.kind = k_small_m;
+    point.values.assign(k_dimensions.size(), 0);
+    point.sm_bytes = plan.sm_bytes;
+    point.am_bytes = plan.am_bytes;
+    point.gsm_bytes = plan.gsm_bytes;
+    points.emplace_back(k_kinds[k_small_m].variant, point);
   } catch (const kernels::KernelError&) {  // nothing fits
-    return std::nullopt;
   }
+  return points;
 }
 
 bool GemmSpace::holds(const Candidate& point) const {
-  const auto& dataflows = m_query.dataflows;
-  if (std::find(dataflows.begin(), dataflows.end(), point.variant) == dataflows.end()) return false;
-  const bool is_large_m = point.variant == "large_m";
-  const GemmTiles tiles = kernels::parse_gemm_tiles(point.tile, m_query.dtype, choice(point.variant));
-  return std::all_of(m_restrictions.begin(), m_restrictions.end(), [&](const auto& only) {
-    const auto& [dimension, values] = only;
-    const std::int64_t value = dimension == "m2" && is_large_m ? ceil_div(tiles.mg, m_machine.cluster.cores)
-                                                               : tiles.*field_of(dimension, is_large_m);
-    return std::find(values.begin(), values.end(), value) != values.end();
-  });
+  if (!m_query.explores(point.kind)) return false;
+  for (std::size_t d = 0; d < k_dimensions.size(); ++d) {
+    const auto only = m_query.only.find(k_dimensions[d].name);
+    if (only == m_query.only.end()) continue;
+    const std::int64_t value = is_m2_in_mg(k_dimensions[d], point.kind)
+                                   ? ceil_div(m_query.tiles(point).mg, m_machine.cluster.cores)
+                                   : point.values[d];
+    if (std::find(only->second.begin(), only->second.end(), value) == only->second.end()) return false;
+  }
+  return true;
 }
 
 std::vector<Neighbour> GemmSpace::neighbours(const Candidate& of) const {
-  const bool is_large_m = of.variant == "large_m";
-  const GemmTiles tiles = kernels::parse_gemm_tiles(of.tile, m_query.dtype, choice(of.variant));
+  const GemmTiles tiles = m_query.tiles(of);
   const std::int64_t cores = m_machine.cluster.cores;
   std::vector<Neighbour> found;
-  for (const std::string_view dimension : k_gemm_dimensions) {
-    std::int64_t GemmTiles::*const field = field_of(dimension, is_large_m);
-    const bool in_all_cores = dimension == "m2" && is_large_m;
-    const std::int64_t now = in_all_cores ? ceil_div(tiles.mg, cores) : tiles.*field;
-    std::vector<std::int64_t> values = grid(dimension, of.variant, tiles);
-    sort_unique(values);
-    std::vector<std::int64_t> beside;
-    if (const auto below = std::lower_bound(values.begin(), values.end(), now); below != values.begin())
-      beside.push_back(*(below - 1));
-    if (const auto above = std::upper_bound(values.begin(), values.end(), now); above != values.end())
-      beside.push_back(*above);
-    for (const std::int64_t value : beside) {
+  for (std::size_t d = 0; d < k_dimensions.size(); ++d) {
+    const GemmDimension& dimension = k_dimensions[d];
+    const bool in_mg = is_m2_in_mg(dimension, of.kind);
+    const std::int64_t now = in_mg ? ceil_div(tiles.mg, cores) : of.values[d];
+    for (const std::int64_t value : values_beside(grid(dimension.name, of.kind, tiles), now)) {
       GemmTiles other = tiles;
-      other.*field = in_all_cores ? std::min(value * cores, m_query.shape.m) : value;
+      if (in_mg)
+        other.mg = std::min(value * cores, m_query.gemm.m);
+      else
+        other.*dimension.tile = value;
       // What has to be whole multiples follows.
-      if (dimension == "n1") other.n2 = round_up(other.n2, value);
-      if (dimension == "k2") other.kg = std::max(value, other.kg / value * value);
-      Neighbour neighbour{std::string(dimension), now, value, {}, {}};
+      if (dimension.tile == &GemmTiles::n1) other.n2 = round_up(other.n2, value);
+      if (dimension.tile == &GemmTiles::k2) other.kg = std::max(value, other.kg / value * value);
+      Neighbour neighbour{d, now, value, m_query.candidate(of.kind, other), {}};
       try {
-        neighbour.point = candidate(of.variant, other);
-      } catch (const UsageError& error) {
-        neighbour.why_not = error.what();
+        neighbour.point = planned(of.kind, other);
+      } catch (const kernels::KernelError& error) {
+        neighbour.why_not = brief(error.what());
       }
-      if (neighbour.point.key() != of.key()) found.push_back(std::move(neighbour));
+      if (!neighbour.point.is_same(of)) found.push_back(std::move(neighbour));
     }
   }
   return found;

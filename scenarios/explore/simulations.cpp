@@ -26,18 +26,14 @@ namespace {
 /// One process's simulator.
 class Simulator {
  public:
-  Simulator(Subject subject, std::vector<sim::Machine> machines)
-      : m_subject(std::move(subject)), m_machines(std::move(machines)) {}
+  Simulator(std::shared_ptr<const Query> query, std::vector<sim::Machine> machines)
+      : m_query(std::move(query)), m_machines(std::move(machines)) {}
 
   Measured measure(const Json& request) {
     const sim::Machine& machine = m_machines.at(request.at("machine"));
     if (!m_runner) m_runner = std::make_unique<OperatorRunner>(machine);
     m_runner->set_machine(machine);
-    std::string words = request.at("variant");
-    for (const std::string& word : m_subject.words) words += "," + word;
-    OperatorRequest point;
-    point.op = m_subject.op;
-    point.spec = {m_subject.shape, m_subject.dtype, parse_variant(*m_subject.op, words), request.at("tile")};
+    OperatorRequest point = m_query->request({request.at("kind"), request.at("values")});
     point.options.hazards = false;
     const double limit_ms = request.at("limit_ms");
     point.options.max_cycles =
@@ -79,13 +75,14 @@ class Simulator {
     return m;
   }
 
-  Subject m_subject;
+  std::shared_ptr<const Query> m_query;
   std::vector<sim::Machine> m_machines;
   std::unique_ptr<OperatorRunner> m_runner;
 };
 
-std::string key_of(const sim::Machine& machine, const Candidate& point) {
-  return machine.config().name + " " + point.key();
+/// In the journal.
+std::string key_of(const sim::Machine& machine, const Query& query, const Candidate& point) {
+  return fmt::format("{} {} {}", machine.config().name, query.variant(point), query.tile(point));
 }
 
 /// Of a point that was given up: it may be wanted to its end elsewhere, and a run that goes on must find both.
@@ -203,17 +200,17 @@ void Journal::append(const Json& line) {
       fmt::format("{}: cannot be written: {}; --csv keeps what is done beside the file", m_path, std::strerror(errno)));
 }
 
-Simulations::Simulations(Subject subject, std::vector<sim::Machine> machines, std::size_t processes,
+Simulations::Simulations(std::shared_ptr<const Query> query, std::vector<sim::Machine> machines, std::size_t processes,
                          std::function<std::string(const std::string&)> other_work, const Json& about)
-    : m_subject(std::move(subject)),
+    : m_query(std::move(query)),
       m_machines(std::move(machines)),
       m_pool(
           processes,
-          [subject = m_subject, machines = m_machines, other = std::move(other_work),
+          [query = m_query, machines = m_machines, other = std::move(other_work),
            simulator = std::shared_ptr<Simulator>()](const std::string& request) mutable {
             const Json json = Json::parse(request);
-            if (!json.contains("tile")) return other(request);
-            if (!simulator) simulator = std::make_shared<Simulator>(subject, machines);
+            if (!json.contains("kind")) return other(request);
+            if (!simulator) simulator = std::make_shared<Simulator>(query, machines);
             return simulator->measure(json).json().dump();
           },
           about.dump()) {}
@@ -225,7 +222,7 @@ std::vector<Measured> Simulations::run(std::size_t machine, const std::vector<Ca
   std::vector<std::size_t> asked;
   std::map<std::string, std::size_t> first;  // of points that come twice
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const std::string key = key_of(m_machines[machine], points[i]);
+    const std::string key = key_of(m_machines[machine], *m_query, points[i]);
     if (const Json* known = known_result(journal, key, limit_ms)) {
       results[i] = Measured::from(*known);
       on_done();
@@ -233,7 +230,7 @@ std::vector<Measured> Simulations::run(std::size_t machine, const std::vector<Ca
     }
     if (!first.try_emplace(key, i).second) continue;
     requests.push_back(
-        Json{{"machine", machine}, {"variant", points[i].variant}, {"tile", points[i].tile}, {"limit_ms", limit_ms}}
+        Json{{"machine", machine}, {"kind", points[i].kind}, {"values", points[i].values}, {"limit_ms", limit_ms}}
             .dump());
     asked.push_back(i);
   }
@@ -241,13 +238,13 @@ std::vector<Measured> Simulations::run(std::size_t machine, const std::vector<Ca
     const Json result = Json::parse(answer);
     const std::size_t i = asked[index];
     results[i] = Measured::from(result);
-    const std::string key = key_of(m_machines[machine], points[i]);
+    const std::string key = key_of(m_machines[machine], *m_query, points[i]);
     journal.add(results[i].cut ? cut_key(key, limit_ms) : key, result);
     ++m_computed;
     on_done();
   });
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const auto twin = first.find(key_of(m_machines[machine], points[i]));
+    const auto twin = first.find(key_of(m_machines[machine], *m_query, points[i]));
     if (twin != first.end()) results[i] = results[twin->second];
   }
   return results;

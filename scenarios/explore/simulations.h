@@ -8,11 +8,11 @@
 #include <fstream>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "scenarios/explore/candidate.h"
-#include "scenarios/operator.h"
+#include "scenarios/explore/space.h"
 #include "scenarios/rank_pool.h"
 #include "sim/accounting.h"
 #include "sim/config/machine.h"
@@ -29,14 +29,6 @@ struct Measured {
   bool operator==(const Measured&) const = default;
   Json json() const;
   static Measured from(const Json& json);
-};
-
-/// What is asked of every point.
-struct Subject {
-  const Operator* op = nullptr;
-  Shape shape;
-  DType dtype = DType::f32;
-  std::vector<std::string> words;  // of --variant, beside the point's own
 };
 
 /// A file of lines: what it is about, then a finished point each.
@@ -65,7 +57,7 @@ class Simulations {
  public:
   /// `other_work`: what the pool answers to requests that are no point. The processes start here; all ranks of an
   /// mpirun have to be about the same (rank_pool.h).
-  Simulations(Subject subject, std::vector<sim::Machine> machines, std::size_t processes,
+  Simulations(std::shared_ptr<const Query> query, std::vector<sim::Machine> machines, std::size_t processes,
               std::function<std::string(const std::string&)> other_work, const Json& about);
 
   /// A machine's points, `limit_ms` 0 for none; results in their order. `on_done` after each that was not known.
@@ -76,7 +68,7 @@ class Simulations {
   std::int64_t computed() const { return m_computed; }
 
  private:
-  Subject m_subject;
+  std::shared_ptr<const Query> m_query;
   std::vector<sim::Machine> m_machines;
   RankPool m_pool;
   std::int64_t m_computed = 0;

@@ -86,15 +86,14 @@ Json phase_json(const PhaseSum& phase, double clock_hz) {
 
 void add_phase(std::string& text, std::string_view title, const PhaseSum& phase, double clock_hz) {
   if (phase.iterations == 0) return;
+  text += fmt::format("{}: {} token{} in {} iteration{}", title, phase.tokens, phase.tokens == 1 ? "" : "s",
+                      phase.iterations, phase.iterations == 1 ? "" : "s");
   if (clock_hz == 0) {
-    text += fmt::format("{}: {} tokens in {} iterations, {:.3f} s of the host\n", title, phase.tokens,
-                        phase.iterations, phase.host_s);
+    text += "\n";
     return;
   }
-  text += fmt::format("{}: {} token{} in {} iteration{}, {:.3f} ms simulated, {:.4g} tokens/s; {:.3f} s of the host\n",
-                      title, phase.tokens, phase.tokens == 1 ? "" : "s", phase.iterations,
-                      phase.iterations == 1 ? "" : "s", milliseconds(phase.cycles, clock_hz),
-                      tokens_per_second(phase, clock_hz), phase.host_s);
+  text += fmt::format(", {:.3f} ms simulated, {:.4g} tokens/s\n", milliseconds(phase.cycles, clock_hz),
+                      tokens_per_second(phase, clock_hz));
   Table table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right,
                Align::right, Align::left},
               {"operator", "kernel", "times", "ms", "%", "GMAC/s", "DDR", "busy", "lost to"});
@@ -154,9 +153,14 @@ PhaseSum sum_of(const Generation& generation, std::size_t first, std::size_t end
 Json generate_json(const GenerateRequest& request, const Generation& generation, const std::string& text, bool stats,
                    const sim::Machine* machine) {
   const std::size_t steps = generation.steps.size();
-  Json json = {{"command", "generate"},        {"model", request.model},   {"backend", request.backend},
-               {"dtype", to_string(request.dtype)}, {"layers", request.layers}, {"prompt_tokens", request.prompt_tokens},
-               {"generated", generation.generated}, {"stop", to_string(generation.stop)}};
+  Json json = {{"command", "generate"},
+               {"model", request.model},
+               {"backend", request.backend},
+               {"dtype", to_string(request.dtype)},
+               {"layers", request.layers},
+               {"prompt_tokens", request.prompt_tokens},
+               {"generated", generation.generated},
+               {"stop", to_string(generation.stop)}};
   json["token_ids"] = generation.ids;
   json["text"] = text;
   if (request.clock_hz > 0) {
@@ -194,10 +198,16 @@ std::string generate_stats_text(const GenerateRequest& request, const Generation
                         bytes_text(request.cache_bytes));
   }
   text += "\n";
-  add_phase(text, "prefill", sum_of(generation, 0, 1), request.clock_hz);
-  add_phase(text, "decode", sum_of(generation, 1, generation.steps.size()), request.clock_hz);
+  const PhaseSum prefill = sum_of(generation, 0, 1), decode = sum_of(generation, 1, generation.steps.size());
+  add_phase(text, "prefill", prefill, request.clock_hz);
+  add_phase(text, "decode", decode, request.clock_hz);
   text += fmt::format("off the DSP: {}\n", request.clock_hz > 0 ? k_on_host : "everything");
-  return text;
+  text += fmt::format("host: {:.2f} s for the prefill", prefill.host_s);
+  if (decode.iterations > 0) {
+    text += fmt::format(", {:.2f} s for {} token{} more, {:.3g} a second", decode.host_s, decode.tokens,
+                        decode.tokens == 1 ? "" : "s", static_cast<double>(decode.tokens) / decode.host_s);
+  }
+  return text + "\n";
 }
 
 }  // namespace mtsim::scenarios

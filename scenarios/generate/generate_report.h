@@ -30,7 +30,7 @@ struct GenerateRequest {
 
 /// Times of one kind of iteration, by operator: those of all layers together.
 struct OperatorSum {
-  std::string name;    // "attention", of the layers "q"
+  std::string name;  // "attention", of the layers "q"
   std::string kernel;
   std::int64_t times = 0;  // it ran
   std::int64_t launches = 0;

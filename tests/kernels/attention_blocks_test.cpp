@@ -101,7 +101,7 @@ Run prefill(const AttentionShape& shape, const AttentionChoice& choice, bool in_
 
 Run decode(AttentionShape shape, const std::vector<std::int64_t>& lengths, bool in_places) {
   shape.batch = std::ssize(lengths);
-  const AttentionPlan plan = plan_attention_decode(shape, machine());
+  const AttentionPlan plan = plan_attention_decode(shape, {}, machine());
   sim::Cluster& cluster = fresh();
   const ResultArea area(cluster, shape.q_elements(), shape.dtype);
   std::vector<AttentionCache> caches;
@@ -182,7 +182,7 @@ TEST_CASE("too few blocks for the context are refused", "[attention]") {
   AttentionShape one = shape;
   one.seq_q = 1;
   one.causal = false;
-  const AttentionPlan decode_plan = plan_attention_decode(one, machine());
+  const AttentionPlan decode_plan = plan_attention_decode(one, {}, machine());
   const auto decode_with = [&](std::size_t count) {
     return complaint([&] {
       attention_decode(cluster, decode_plan, memory, memory, {{130, {}, {}, blocks(count, count)}});

@@ -336,7 +336,7 @@ TEST_CASE("one launch decodes requests whose caches have any lengths", "[attenti
   AttentionShape shape = shape_of(many ? 8 : 16, many ? 4 : 2, 1, many ? 700 : 513, 64, false, dtype);
   shape.batch = static_cast<std::int64_t>(lengths.size());
   shape.kv_block = 64;
-  const AttentionPlan plan = plan_attention_decode(shape, machine());
+  const AttentionPlan plan = plan_attention_decode(shape, {}, machine());
   CHECK(plan.share == shape.group());  // a KV head is read once
   std::vector<Tensors> tensors;
   std::vector<float> q;
@@ -397,7 +397,7 @@ TEST_CASE("decode waits for the DDR alone", "[attention]") {
     caches.push_back({length, cluster.ddr_malloc(size), cluster.ddr_malloc(size)});
     bytes += 2 * 8 * length * 128 * 2;
   }
-  const AttentionPlan plan = plan_attention_decode(shape, machine());
+  const AttentionPlan plan = plan_attention_decode(shape, {}, machine());
   const std::int64_t q_bytes = shape.q_elements() * 2;
   const sim::Pointer q = cluster.ddr_malloc(q_bytes), o = cluster.ddr_malloc(q_bytes);
   const std::int64_t cycles = cluster.launch(attention_decode(cluster, plan, q, o, caches)).cycles;

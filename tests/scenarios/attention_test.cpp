@@ -61,6 +61,47 @@ TEST_CASE("unfused attention is launched three times a head", "[attention]") {
   CHECK(launch_cycles("unfused") == 15 * 54000);
 }
 
+TEST_CASE("one token of each sequence is decoded against its context, of any length", "[attention]") {
+  const Folder folder;
+  const std::string shape = "op attention --batch 5 --heads 16 --kv-heads 2 --seq 1 --context 300 --head-dim 64 ";
+  for (const std::string dtype : {"f32", "f16"}) {
+    const CommandResult result =
+        folder.mtsim(shape + "--shortest-context 1 --kv-block 64 --verify --json - --dtype " + dtype);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    const auto json = result.json();
+    CHECK(json.at("variant") == "decode");
+    CHECK(json.at("verified") == true);
+    CHECK(json.at("heads_at_once") == 8);
+    CHECK(json.at("lengths") == nlohmann::json({300, 226, 151, 76, 1}));
+    CHECK(json.at("findings").empty());
+    for (const char* matrix : {"q", "k", "v", "o"}) CHECK(json.at("traffic").at(matrix).at("times") == 1);
+    const auto timing = folder.mtsim(shape + "--shortest-context 1 --kv-block 64 --json - --dtype " + dtype).json();
+    CHECK(timing.at("cycles") == json.at("cycles"));
+    CHECK(timing.at("bytes") == json.at("bytes"));
+  }
+  // Query heads read their KV head once.
+  const auto traffic = folder.mtsim(shape + "--json -").json().at("traffic");
+  for (const char* matrix : {"q", "k", "v", "o"}) CHECK(traffic.at(matrix).at("times") == 1);
+  // A causal token sees all its keys; another variant is what was asked for; a broadcast for each head is slower.
+  const auto decode = folder.mtsim(shape + "--causal --json -").json(),
+             mt = folder.mtsim(shape + "--variant mt --json -").json();
+  CHECK(decode.at("variant") == "decode");
+  CHECK(mt.at("variant") == "mt");
+  CHECK(decode.at("cycles") < mt.at("cycles"));
+  for (const auto& [arguments, message] : std::vector<std::pair<std::string, std::string>>{
+           {shape + "--shortest-context 1", "give kv_block"},
+           {shape + "--shortest-context 301 --kv-block 64", "above context"},
+           {shape + "--variant mt --shortest-context 5", "are of decode"},
+           {shape + "--variant decode --tile mr=4", "give mc alone"},
+           {"op attention --heads 2 --seq 5 --variant decode", "5 tokens a request"},
+           {shape + "--variant decode,paper", "no sequence for it"}}) {
+    const CommandResult refused = folder.mtsim(arguments);
+    CHECK(refused.exit_code == 2);
+    CHECK_THAT(refused.err, Contains(message));
+  }
+}
+
 TEST_CASE("what attention cannot do is refused with exit 2 and the bytes", "[attention]") {
   const Folder folder;
   const auto complaint = [&](const std::string& arguments) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 #include <string>
 
@@ -52,6 +53,15 @@ TEST_CASE("no point is faster than its bound, and the bound is near", "[explore]
       }
     }
   }
+}
+
+TEST_CASE("rows that cost DDR time are in the bound, those of X too", "[explore]") {
+  const Folder folder;
+  const json result = explored(folder,
+                               "explore gemm --m 2048 --n 128 --k 2048 --machine mt3000-rowcost --top 30 --only m1=6 "
+                               "--only n1=128 --dataflow large_m");
+  CHECK(result.at("bound").at("faster_than_bound") == 0);
+  CHECK(result.at("bound").at("most_ratio") < 1.5);
 }
 
 TEST_CASE("every point's command gives its latency and bytes again", "[explore]") {
@@ -110,13 +120,15 @@ TEST_CASE("an exploration that was killed goes on, computes nothing twice and en
   const std::string command = k_small + "--top 400 --jobs 1 --machine mt3000 ";
   const json whole = explored(folder, command + "--csv whole.csv");
   CHECK_FALSE(folder.has("whole.csv.journal"));
-  // Killed at several moments, also in the middle of a line.
+  // Killed as soon as a few more points are in the journal, also in the middle of a line.
   std::ptrdiff_t done = 0;
-  for (const char* seconds : {"0.2", "0.4", "0.5", "0.6", "0.7"}) {
-    const std::string killed = fmt::format("cd {} && timeout -s KILL {} {} {} --csv part.csv >/dev/null 2>&1",
-                                           folder.path(""), seconds, MTSIM_COMMAND, command);
-    CHECK(std::system(killed.c_str()) != 0);
-    if (!folder.has("part.csv.journal")) continue;
+  for (const int more : {1, 2, 5, 10, 30}) {
+    const CommandResult killed = folder.shell(
+        fmt::format("(exec {} {} --csv part.csv >/dev/null) & run=$!; until [ $(cat part.csv.journal 2>/dev/null | wc "
+                    "-l) -gt {} ] || ! kill -0 $run; do sleep 0.01; done; kill -KILL $run; wait $run",
+                    MTSIM_COMMAND, command, done + more));
+    CHECK(killed.exit_code != 0);
+    REQUIRE(folder.has("part.csv.journal"));
     const std::string journal = folder.read("part.csv.journal");
     const std::ptrdiff_t lines = std::count(journal.begin(), journal.end(), '\n') - 1;
     CHECK(lines >= done);
@@ -178,13 +190,40 @@ TEST_CASE("ranks that were asked for different things, or a wrong one, end with 
       folder.shell(mpirun_command() + program + k_small + "--top 5 :" + program + k_small + "--top 6");
   CHECK(different.exit_code == 2);
   CHECK_THAT(different.err, Contains("all ranks have to run the same command"));
-  const CommandResult wrong = folder.mpirun(2, k_small + "--only k3=5");
-  CHECK(wrong.exit_code == 2);
-  CHECK_THAT(wrong.err, Contains("no such dimension"));
+  const auto times = [](const std::string& text, const std::string& what) {
+    int count = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+    return count;
+  };
+  for (const auto& [arguments, complaint] : {std::pair(k_small + "--only k3=5", "no such dimension"),
+                                             {k_small + "--tops 5", "unknown option"},
+                                             {k_small + "--csv none/a.csv", "none/a.csv"},
+                                             {k_small + "--json none/a.json", "none/a.json"}}) {
+    const CommandResult wrong = folder.mpirun(3, arguments);
+    INFO(arguments << "\n" << wrong.err);
+    CHECK(wrong.exit_code == 2);
+    CHECK(times(wrong.err, complaint) == 1);
+  }
+  const CommandResult one = folder.shell(mpirun_command() + program + k_small + "--top 5 :" + program + k_small +
+                                         "--top 5 --set ddr.bandwidth=3");
+  CHECK(one.exit_code == 2);
+  CHECK_THAT(one.err, Contains("rank 1: ") && Contains("ddr.bandwidth"));
   folder.write("a.csv.journal", "{}\n");
   const CommandResult other = folder.mpirun(2, k_small + "--top 5 --csv a.csv");
   CHECK(other.exit_code == 2);
   CHECK_THAT(other.err, Contains("another exploration"));
+}
+
+TEST_CASE("what cannot be written is said, and what was found is printed all the same", "[explore]") {
+  const Folder folder;
+  const CommandResult full = folder.mtsim(k_small + "--top 3 --machine mt3000 --csv /dev/full");
+  CHECK(full.exit_code == 2);
+  CHECK_THAT(full.err, Contains("/dev/full") && Contains("No space left"));
+  CHECK_THAT(full.out, Contains("run the best again: "));
+  CHECK_FALSE(std::filesystem::exists("/dev/full.journal"));
+  const CommandResult few = folder.shell(fmt::format("ulimit -n 20; {} {} --top 3 --jobs 40", MTSIM_COMMAND, k_small));
+  CHECK(few.exit_code == 2);
+  CHECK_THAT(few.err, Contains("ulimit -n") && Contains("--jobs"));
 }
 
 TEST_CASE("a journal of another exploration is refused and stays", "[explore]") {
@@ -267,4 +306,17 @@ TEST_CASE("bands come from the plausible ranges, the same for a seed", "[perturb
   CHECK(drawn.at("ddr.bandwidth_gb_s").at("provenance") == "fitted");
   CHECK_FALSE(drawn.contains("core.sm_bytes"));
   CHECK_FALSE(drawn.contains("dma.broadcast_exposed"));
+  CHECK_THAT(a.at("perturbation").at("provenance").get<std::string>(), Contains("fitted") && Contains("assumed"));
+  for (const json& one : a.at("cases")) CHECK(one.at("band").at("latency_ms").at("value_is") == "inside");
+}
+
+TEST_CASE("a result outside its own band is said to be, with the ranges that push it there", "[perturb]") {
+  const Folder folder;
+  folder.write("one.yaml",
+               "name: one\ntitle: One\nmachine: mt3000\noperator: add\ndtype: f32\ngrid: {m: [4096, 8192], n: 4096}\n");
+  const CommandResult result = folder.mtsim("run one.yaml --perturb 21 --set ddr.bandwidth_gb_s=31.4");
+  INFO(result.out << result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK_THAT(result.out, Contains("provenance of the band: plausible ranges of "));
+  CHECK_THAT(result.out, Contains("ddr.row_cost_ns 0 of 0-14"));
 }

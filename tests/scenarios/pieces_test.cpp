@@ -14,7 +14,7 @@ OperatorOutcome run(const std::string& variant, std::int64_t heads, std::int64_t
   static OperatorRunner runner(sim::Machine::load("mt3000"));
   OperatorRequest request;
   request.op = &require_operator("attention");
-  request.spec = {{1, heads, 0, seq, 0, 128, 0}, DType::f32, parse_variant(*request.op, variant), ""};
+  request.spec = {{1, heads, 0, seq, 0, 128, 0, 0}, DType::f32, parse_variant(*request.op, variant), ""};
   request.options.skip_pieces = skip;
   return runner.run(request);
 }

@@ -174,7 +174,7 @@ TEST_CASE("a scenario can have an axis of variants, and says what one gains over
     return bad.err;
   };
   CHECK_THAT(complaint("[unfused, flash, mt]", "[unfused, flush, mt]"),
-             Contains("unknown variant 'flush'") && Contains("known: mt, flash, unfused"));
+             Contains("unknown variant 'flush'") && Contains("known: automatic, mt, flash, unfused, decode"));
   CHECK_THAT(complaint("tables: variant\n", ""), Contains("variant has 3 values but is neither rows nor columns"));
   CHECK_THAT(complaint("variant: [unfused, flash, mt]", "variant: [unfused, flash]"), Contains("there is no table mt"));
 }
