@@ -52,11 +52,11 @@ std::vector<float> reference_logits(const Ids& ids) {
 }  // namespace
 
 TEST_CASE("a small model on a cluster has the logits of the reference, in chunks of any length", "[backend]") {
-  const Ids ids = prompt(40);
+  const Ids ids = prompt(24);
   const std::vector<float> expected = reference_logits(ids);
   const double bound = rounding_bound(model().config(), kernels::DType::f32, expected);
   CHECK(bound < 1e-5 * largest(expected));
-  for (const std::int64_t chunk : {40, 7, 1}) {
+  for (const std::int64_t chunk : {24, 7, 1}) {
     INFO("chunks of " << chunk);
     const double difference = largest_difference(logits_on_cluster(f32(), ids, chunk), expected);
     CAPTURE(difference, bound, largest(expected));
@@ -65,10 +65,10 @@ TEST_CASE("a small model on a cluster has the logits of the reference, in chunks
 }
 
 TEST_CASE("plans differ in time alone where they add in the same order", "[backend]") {
-  const Ids ids = prompt(11);
+  const Ids ids = prompt(7);
   const std::vector<float> expected = reference_logits(ids);
   const double bound = rounding_bound(model().config(), kernels::DType::f32, expected);
-  for (const std::int64_t chunk : {11, 1}) {
+  for (const std::int64_t chunk : {7, 1}) {
     INFO("chunks of " << chunk);
     const std::vector<float> fused = logits_on_cluster(f32("a2"), ids, chunk);
     // Neither fusion nor the unified kernel changes what is added to what.
@@ -89,14 +89,14 @@ TEST_CASE("plans differ in time alone where they add in the same order", "[backe
 }
 
 TEST_CASE("paged and reserved caches give the same", "[backend]") {
-  const Ids ids = prompt(37);
+  const Ids ids = prompt(21);
   const std::vector<float> expected = reference_logits(ids);
   const double bound = rounding_bound(model().config(), kernels::DType::f32, expected);
   ClusterBackendOptions reserved = f32(), paged = f32();
   reserved.kv.block = 16;
   paged.kv.block = 16;
   paged.kv.mode = KvMode::paged;
-  for (const std::int64_t chunk : {37, 9, 1}) {
+  for (const std::int64_t chunk : {21, 9, 1}) {
     INFO("chunks of " << chunk);
     const std::vector<float> got = logits_on_cluster(paged, ids, chunk);
     CHECK(got == logits_on_cluster(reserved, ids, chunk));
