@@ -33,8 +33,8 @@ AttentionShape shape_of(std::int64_t heads, std::int64_t kv_heads, std::int64_t 
   return shape;
 }
 
-/// One side of the cache: [kv_heads, blocks, block * head_dim]. What no key fills is NaN, which nobody may read; `keys`
-/// of [head_dim, block] are columns, of [block, head_dim] rows.
+/// One side of the cache: [kv_heads, blocks, block * head_dim]. What no key fills is NaN, which nobody may read:
+/// columns of K^T [head_dim, block], rows of V [block, head_dim].
 std::vector<float> cache(const AttentionShape& s, bool transposed, std::uint32_t seed) {
   std::vector<float> values = random_matrix(1, s.kv_elements(), seed);
   const std::int64_t d = s.head_dim, block = s.block();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Llamas of odd shapes on a cluster: biases, tied heads, heads that are padded, of either RoPE, widths that divide
 // nothing, FP16.
-#include <cmath>
-#include <cstring>
+#include <array>
 #include <fstream>
+#include <functional>
 #include <random>
 
 #include "runtime/backend/reference_backend.h"

@@ -140,7 +140,7 @@ TEST_CASE("what generate cannot do is refused before anything runs", "[generate]
   check_refused(folder.generate("--model nowhere --prompt a"), "nowhere");
   check_refused(folder.generate("--model Llama-9-7B --backend timing --prompt-tokens 3"), "Llama-9-7B");
   check_refused(folder.tiny("--prompt a --backend fast"), "--backend 'fast': reference, simulated or timing");
-  check_refused(folder.tiny("--prompt a --dtype f8"), "--dtype 'f8': f32 or f16");
+  check_refused(folder.generate("--model tiny --prompt a --dtype f8"), "--dtype 'f8': f32 or f16");
   check_refused(folder.tiny("--prompt a --plan a9"), "there is no execution plan 'a9'; there are a0, a1, a2");
   check_refused(folder.tiny("--prompt a --kv 'paged(7)'"), "KV cache 'paged(7)'");
   folder.write("ids.txt", "1 2 3");
@@ -217,7 +217,8 @@ TEST_CASE("a shipped configuration is timed without weights", "[generate]") {
   CHECK(json.at("layers") == 1);
   CHECK(json.at("simulated_ms").size() == 2);
   CHECK(json.at("text") == "");
-  check_refused(folder.mtsim("generate --model TinyLlama-1.1B --prompt-tokens 16"), "it is for --backend timing");
+  check_refused(folder.mtsim("generate --model TinyLlama-1.1B --prompt-tokens 16"),
+                "'TinyLlama-1.1B' is a configuration without weights");
 }
 
 TEST_CASE("plan shows the units of a layer, their densities and why they end", "[plan]") {
@@ -242,8 +243,7 @@ TEST_CASE("plan shows the units of a layer, their densities and why they end", "
   REQUIRE(text.exit_code == 0);
   CHECK_THAT(text.out, Contains("on-chip memory: "));
   CHECK_THAT(text.out, Contains("6291456 available"));
-  CHECK_THAT(text.out,
-             Contains("unit 1: [low-high]") || Contains("unit 1: [low-high-low]") || Contains("unit 1: [high"));
+  CHECK_THAT(text.out, Contains("[high-low]"));
   const auto unfused = folder.mtsim("plan --model Llama-2-7B --show-graph --plan a1 --json -").json();
   for (const auto& unit : unfused.at("units")) CHECK(unit.at("operators").size() == 1);
 }
