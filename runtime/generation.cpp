@@ -26,9 +26,7 @@ std::int64_t longest_context(const models::LlamaConfig& config, std::int64_t pro
   return std::min(config.max_positions, prompt + std::max<std::int64_t>(tokens, 1) - 1);
 }
 
-Generation generate(Backend& backend, std::span<const std::int64_t> prompt, const GenerationOptions& options,
-                    const GenerationListener& listener) {
-  const models::LlamaConfig& config = backend.config();
+void check_prompt(const models::LlamaConfig& config, std::span<const std::int64_t> prompt) {
   if (prompt.empty()) throw RuntimeError("the prompt has no tokens; give some text, or ids");
   if (std::ssize(prompt) > config.max_positions) {
     throw RuntimeError(fmt::format("the prompt has {} tokens, the context of {} holds {}", prompt.size(), config.name,
@@ -38,9 +36,19 @@ Generation generate(Backend& backend, std::span<const std::int64_t> prompt, cons
     if (id < 0 || id >= config.vocab_size)
       throw RuntimeError(fmt::format("the prompt has token {}, the vocabulary ids 0 to {}", id, config.vocab_size - 1));
   }
+}
+
+Generation generate(Backend& backend, std::span<const std::int64_t> prompt, const GenerationOptions& options,
+                    const GenerationListener& listener) {
+  const models::LlamaConfig& config = backend.config();
+  check_prompt(config, prompt);
+  models::Sampler sampler(options.sampler);
   if (!backend.begin(k_sequence, longest_context(config, std::ssize(prompt), options.tokens)))
     throw RuntimeError("the KV cache has no room for the prompt");
-  models::Sampler sampler(options.sampler);
+  struct End {
+    Backend& backend;
+    ~End() { backend.end(k_sequence); }
+  } end{backend};
   Generation generation{{prompt.begin(), prompt.end()}, 0, StopReason::tokens, {}};
   SequenceInput input{k_sequence, {prompt.begin(), prompt.end()}};
   while (generation.generated < options.tokens) {
@@ -68,7 +76,6 @@ Generation generate(Backend& backend, std::span<const std::int64_t> prompt, cons
     }
     input.ids = {static_cast<std::int32_t>(token)};
   }
-  backend.end(k_sequence);
   return generation;
 }
 

@@ -41,6 +41,9 @@ using GenerationListener = std::function<void(std::span<const float> logits, std
 /// Tokens the longest sequence of such a generation has, at most what the model was made for.
 std::int64_t longest_context(const models::LlamaConfig& config, std::int64_t prompt, std::int64_t tokens);
 
+/// Throws RuntimeError for a prompt that is empty, longer than the context, or has an id outside the vocabulary.
+void check_prompt(const models::LlamaConfig& config, std::span<const std::int64_t> prompt);
+
 /// Ends after `tokens`, with an end-of-text token, or when the context is full. Throws RuntimeError for an empty prompt
 /// or one that is longer than the context, and what the backend throws.
 Generation generate(Backend& backend, std::span<const std::int64_t> prompt, const GenerationOptions& options,

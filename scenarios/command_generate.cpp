@@ -12,6 +12,7 @@
 #include "runtime/backend/cluster_backend.h"
 #include "runtime/backend/reference_backend.h"
 #include "runtime/error.h"
+#include "runtime/generation.h"
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
 #include "scenarios/files.h"
@@ -173,6 +174,8 @@ int generate_command(const GenerateOptions& options, const CommonOptions& common
     throw UsageError("--logits: timing has no values; use --backend simulated");
   Model model = open_model(options, kind);
   const std::vector<std::int64_t> prompt = prompt_of(options, model, kind);
+  runtime::check_prompt(model.config, prompt);  // before weights are read and text is shown
+  static_cast<void>(models::Sampler(options.sampler));
   LogitsFile logits(options.logits);
 
   std::optional<sim::Machine> machine;

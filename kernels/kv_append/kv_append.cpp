@@ -25,7 +25,8 @@ std::vector<Piece> pieces(const KvAppendShape& shape, const KvAppend& append) {
   if (append.first < 0 || append.tokens < 1 || std::ssize(append.blocks.kt) < blocks ||
       std::ssize(append.blocks.v) < blocks) {
     throw KernelError(fmt::format("kv_append: {} tokens from position {} on do not fit {} blocks of {} positions",
-                                  append.tokens, append.first, append.blocks.kt.size(), shape.block));
+                                  append.tokens, append.first,
+                                  std::min(append.blocks.kt.size(), append.blocks.v.size()), shape.block));
   }
   std::vector<Piece> result;
   for (std::int64_t at = append.first; at < end;) {

@@ -25,12 +25,19 @@ std::int64_t tiles_of(const TransposeShape& shape, const TransposeTiles& tiles) 
   return ceil_div(shape.rows, tiles.rows) * ceil_div(shape.columns, tiles.columns);
 }
 
-/// The largest that leave a tile for each core, shorter transfers being slower.
-TransposeTiles choose(const TransposeShape& shape, DType dtype, std::int64_t cores) {
+std::int64_t am_bytes_of(const TransposeTiles& tiles, DType dtype) {
+  return 2 * k_buffers * tiles.rows * tiles.columns * bytes_of(dtype) + transpose_scratch_bytes(dtype);
+}
+
+/// The largest that fit AM and leave a tile for each core, shorter transfers being slower.
+TransposeTiles choose(const TransposeShape& shape, DType dtype, const sim::MachineConfig& machine) {
   const std::int64_t unit = transpose_unit(dtype);
   TransposeTiles tiles{std::min(k_largest_tile, round_up(shape.rows, unit)),
                        std::min(k_largest_tile, round_up(shape.columns, unit))};
-  while (tiles_of(shape, tiles) < cores && std::max(tiles.rows, tiles.columns) > unit) {
+  const auto too_large = [&] {
+    return tiles_of(shape, tiles) < machine.cluster.cores || am_bytes_of(tiles, dtype) > machine.core.am_bytes;
+  };
+  while (too_large() && std::max(tiles.rows, tiles.columns) > unit) {
     std::int64_t& larger = tiles.rows > tiles.columns ? tiles.rows : tiles.columns;
     larger = round_up(larger / 2, unit);
   }
@@ -151,11 +158,10 @@ TransposePlan plan_transpose(const TransposeShape& shape, DType dtype, const Tra
     throw KernelError(fmt::format("transpose: rows of Y are {} elements apart and have {}", shape.y_row(), shape.rows));
   }
   TransposePlan plan{shape, dtype, tiles, 0};
-  const TransposeTiles chosen = choose(shape, dtype, machine.cluster.cores);
+  const TransposeTiles chosen = choose(shape, dtype, machine);
   if (plan.tiles.rows == 0) plan.tiles.rows = chosen.rows;
   if (plan.tiles.columns == 0) plan.tiles.columns = chosen.columns;
-  plan.am_bytes =
-      2 * k_buffers * plan.tiles.rows * plan.tiles.columns * bytes_of(dtype) + transpose_scratch_bytes(dtype);
+  plan.am_bytes = am_bytes_of(plan.tiles, dtype);
   if (plan.am_bytes > machine.core.am_bytes) {
     throw KernelError(fmt::format("transpose: tiles of {} x {} need {} bytes of AM, {} available; use smaller ones",
                                   plan.tiles.rows, plan.tiles.columns, plan.am_bytes, machine.core.am_bytes));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "models/convert.h"
 #include "models/graph.h"
@@ -113,6 +114,30 @@ kernels::AttentionBlocks ClusterBackend::blocks(std::int64_t sequence, int layer
   return result;
 }
 
+/// Before any sequence grows.
+void ClusterBackend::check(const Iteration& iteration) const {
+  if (iteration.sequences.empty()) throw RuntimeError("an iteration has no sequence");
+  std::set<std::int64_t> seen;
+  for (const SequenceInput& input : iteration.sequences) {
+    const auto length = m_lengths.find(input.sequence);
+    if (length == m_lengths.end()) throw RuntimeError(fmt::format("sequence {} has not begun", input.sequence));
+    if (!seen.insert(input.sequence).second)
+      throw RuntimeError(fmt::format("sequence {} is twice in an iteration", input.sequence));
+    if (input.ids.empty())
+      throw RuntimeError(fmt::format("sequence {} has no token in this iteration", input.sequence));
+    if (length->second + std::ssize(input.ids) > m_given.max_positions) {
+      throw RuntimeError(fmt::format("sequence {} with {} tokens and {} new ones: the context of {} holds {}",
+                                     input.sequence, length->second, input.ids.size(), m_given.name,
+                                     m_given.max_positions));
+    }
+    for (const std::int32_t id : input.ids) {
+      if (id < 0 || id >= m_given.vocab_size)
+        throw RuntimeError(fmt::format("sequence {} has token {}, the vocabulary ids 0 to {}", input.sequence, id,
+                                       m_given.vocab_size - 1));
+    }
+  }
+}
+
 ClusterBackend::Batch ClusterBackend::batch_of(const Iteration& iteration) {
   Batch batch;
   batch.order.resize(iteration.sequences.size());
@@ -122,8 +147,6 @@ ClusterBackend::Batch ClusterBackend::batch_of(const Iteration& iteration) {
   std::vector<std::int64_t> sequences;
   for (const std::size_t i : batch.order) {
     const SequenceInput& input = iteration.sequences[i];
-    if (input.ids.empty())
-      throw RuntimeError(fmt::format("sequence {} has no token in this iteration", input.sequence));
     const std::int64_t context = m_lengths.at(input.sequence), tokens = std::ssize(input.ids);
     if (!m_cache.grow(input.sequence, context + tokens)) {
       throw RuntimeError(
@@ -139,6 +162,7 @@ ClusterBackend::Batch ClusterBackend::batch_of(const Iteration& iteration) {
 }
 
 IterationResult ClusterBackend::run(const Iteration& iteration) {
+  check(iteration);
   const Batch batch = batch_of(iteration);
   const models::IterationShape shape{batch.steps, iteration.all_logits, m_model.layers()};
   const models::Graph graph = models::llama_graph(m_model.config(), shape);

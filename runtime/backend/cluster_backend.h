@@ -47,6 +47,7 @@ class ClusterBackend final : public Backend {
 
  private:
   struct Batch;
+  void check(const Iteration& iteration) const;
   Batch batch_of(const Iteration& iteration);
   kernels::AttentionBlocks blocks(std::int64_t sequence, int layer) const;
   void launch(const LoweredIteration& lowered, IterationResult& result);

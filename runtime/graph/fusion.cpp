@@ -40,7 +40,7 @@ class Fuser {
       if (m_unit_of[index(*it)] < 0) lead(*it);
     }
     for (const int node : m_order) {
-      if (m_unit_of[index(node)] < 0) begin_unit(node);
+      if (m_unit_of[index(node)] < 0) stay_alone(node);
     }
     return result();
   }
@@ -78,20 +78,27 @@ class Fuser {
     }
     return std::nullopt;
   }
-  /// Whether `node` needs, through others, what the unit makes.
+  /// Whether `node` needs, through others, what the unit makes. Who needs one node of a unit needs all of that unit: it
+  /// runs as a whole.
   bool reaches(int unit, int node) const {
-    int first = m_place[index(m_members[index(unit)].front())];  // what comes before it needs nothing of the unit
-    for (const int member : m_members[index(unit)]) first = std::min(first, m_place[index(member)]);
-    std::vector<int> open{node};
-    std::set<int> seen{node};
+    std::vector<int> open;
+    std::vector<bool> seen(m_graph.nodes.size());
+    const auto visit = [&](int one) {
+      if (seen[index(one)]) return;
+      seen[index(one)] = true;
+      open.push_back(one);
+    };
+    visit(node);
     while (!open.empty()) {
       const int now = open.back();
       open.pop_back();
+      const int its = m_unit_of[index(now)];
+      if (its == unit) return true;
+      if (its >= 0) {
+        for (const int member : m_members[index(its)]) visit(member);
+      }
       for (const int tensor : at(now).inputs) {
-        const int maker = m_producer[index(tensor)];
-        if (maker < 0) continue;
-        if (m_unit_of[index(maker)] == unit) return true;
-        if (m_place[index(maker)] > first && seen.insert(maker).second) open.push_back(maker);
+        if (m_producer[index(tensor)] >= 0) visit(m_producer[index(tensor)]);
       }
     }
     return false;
@@ -100,21 +107,28 @@ class Fuser {
   // --- High-density operators.
 
   void place_high(int node) {
+    std::string why = has_weights(node) ? "it has weights, which would stream again for every block of rows"
+                                        : "what it reads comes from one with weights, which has to be complete first";
     for (const int tensor : at(node).inputs) {
       if (!is_activation(tensor)) continue;
       if (has_weights(node)) {
         for (const int sibling : m_consumers[index(tensor)]) {
           const int unit = m_unit_of[index(sibling)];
           if (sibling == node || unit < 0 || !is_high(sibling) || !has_weights(sibling)) continue;
-          if (at(sibling).layer == at(node).layer && !needs_later(node, unit)) return join(node, unit);
+          if (at(sibling).layer != at(node).layer || needs_later(node, unit)) continue;
+          join(node, unit);
+          const std::string short_of = shortage(unit);
+          if (short_of.empty()) return;
+          leave(node, unit);
+          why = short_of;
         }
       } else if (const std::optional<int> unit = row_unit(tensor)) {
-        if (join_rows(node, tensor, *unit)) return;
+        const std::string refusal = join_rows(node, tensor, *unit);
+        if (refusal.empty()) return;
+        why = refusal;
       }
     }
     begin_unit(node);
-    const char* why = has_weights(node) ? "it has weights, which would stream again for every block of rows"
-                                        : "what it reads comes from one with weights, which has to be complete first";
     for (const int tensor : at(node).inputs) {
       if (is_activation(tensor) && m_producer[index(tensor)] >= 0)
         stop(m_producer[index(tensor)], node,
@@ -133,8 +147,8 @@ class Fuser {
     }
     return std::nullopt;
   }
-  /// With the low-density operators between, if all of them can.
-  bool join_rows(int node, int tensor, int unit) {
+  /// With the low-density operators between, if all of them can; else why not.
+  std::string join_rows(int node, int tensor, int unit) {
     std::vector<int> chain{node};
     for (int maker = m_producer[index(tensor)]; m_unit_of[index(maker)] != unit;) {
       chain.push_back(maker);
@@ -144,13 +158,23 @@ class Fuser {
       }))];
     }
     for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
-      const bool possible = m_unit_of[index(*it)] < 0 && at(*it).layer == at(node).layer && !needs_later(*it, unit);
-      if (possible) join(*it, unit);
-      if (possible && shortage(unit).empty()) continue;
+      std::string refusal;
+      if (m_unit_of[index(*it)] >= 0) {
+        refusal = fmt::format("{} is in another unit", at(*it).name);
+      } else if (at(*it).layer != at(node).layer) {
+        refusal = fmt::format("{} belongs to another layer, and a pipeline stage may end between", at(*it).name);
+      } else if (const auto later = needs_later(*it, unit)) {
+        refusal =
+            fmt::format("{} also needs {}, which in turn needs what the unit makes", at(*it).name, at(*later).name);
+      } else {
+        join(*it, unit);
+        refusal = shortage(unit);
+      }
+      if (refusal.empty()) continue;
       for (const int member : chain) leave(member, unit);
-      return false;
+      return refusal;
     }
-    return true;
+    return "";
   }
   void leave(int node, int unit) {
     if (m_unit_of[index(node)] != unit) return;
@@ -185,27 +209,37 @@ class Fuser {
 
   void lead(int node) {
     int unit = -1, to = -1;
-    bool closed = true;
     for (const int tensor : at(node).outputs) {
       for (const int consumer : m_consumers[index(tensor)]) {
         const int its = m_unit_of[index(consumer)];
-        if (unit >= 0 && its != unit) closed = false;
+        if (at(consumer).layer != at(node).layer) {
+          return stop(
+              node, consumer,
+              fmt::format("{} belongs to another layer, and a pipeline stage may end between", at(consumer).name));
+        }
+        if (its < 0) {
+          return stop(node, consumer,
+                      fmt::format("{} is in no unit with an operator of high density", at(consumer).name));
+        }
+        if (unit >= 0 && its != unit) {
+          return stop(
+              node, consumer,
+              fmt::format("the data dependence is not closed: {} is read in more than one unit", tensor_name(tensor)));
+        }
         unit = its;
         to = consumer;
-        if (unit < 0) closed = false;
       }
     }
-    if (to < 0) return;
-    if (at(to).layer != at(node).layer) {
-      return stop(node, to,
-                  fmt::format("{} belongs to another layer, and a pipeline stage may end between", at(to).name));
+    if (to >= 0) try_join(node, unit, node, to);
+  }
+
+  void stay_alone(int node) {
+    begin_unit(node);
+    for (const int tensor : at(node).inputs) {
+      const int maker = m_producer[index(tensor)];
+      if (maker < 0 || m_stops.contains({maker, node})) continue;
+      stop(maker, node, fmt::format("{} is in no unit with an operator of high density", at(node).name));
     }
-    if (!closed) {
-      return stop(node, to,
-                  fmt::format("the data dependence is not closed: {} is read in more than one unit",
-                              tensor_name(at(node).outputs.front())));
-    }
-    try_join(node, unit, node, to);
   }
 
   void try_join(int node, int unit, int from, int to) {
@@ -218,11 +252,15 @@ class Fuser {
 
   // --- Capacity.
 
+  static constexpr std::int64_t k_place = 256;  // values begin at multiples of so many bytes
+
+  /// Values in GSM have their places while the unit runs, and the largest working set lies behind them: so much is
+  /// enough however long each is needed.
   struct Holding {
     std::vector<int> on_chip, in_gsm;
-    std::int64_t most = 0;  // bytes of GSM
-    int busiest = -1;       // node at which
-    std::vector<int> held;  // tensors in GSM then
+    std::int64_t most = 0;   // bytes of GSM
+    std::int64_t works = 0;  // of them for the node that needs most
+    int busiest = -1;        // which that is
   };
 
   std::vector<int> sorted(int unit) const {
@@ -246,29 +284,22 @@ class Fuser {
 
   Holding holding(int unit) const {
     Holding result;
-    const std::vector<int> nodes = sorted(unit);
-    std::map<int, int> last_use;  // of tensors in GSM
-    std::vector<int> live;
-    for (const int node : nodes) {
+    std::int64_t held = 0;
+    for (const int node : sorted(unit)) {
       for (const int tensor : at(node).outputs) {
         if (!closed(tensor, unit)) continue;
         result.on_chip.push_back(tensor);
         if (blocked(tensor)) continue;
         result.in_gsm.push_back(tensor);
-        live.push_back(tensor);
-        for (const int consumer : m_consumers[index(tensor)])
-          last_use[tensor] = std::max(last_use[tensor], m_place[index(consumer)]);
+        held += (bytes(tensor) + k_place - 1) / k_place * k_place;
       }
-      std::int64_t now = m_target.working_set(at(node)).gsm;
-      for (const int tensor : live) now += bytes(tensor);
-      if (now > result.most || result.busiest < 0) {
-        result.most = now;
+      const std::int64_t works = m_target.working_set(at(node)).gsm;
+      if (works > result.works || result.busiest < 0) {
+        result.works = works;
         result.busiest = node;
-        result.held = live;
       }
-      live.erase(std::remove_if(live.begin(), live.end(), [&](int t) { return last_use[t] <= m_place[index(node)]; }),
-                 live.end());
     }
+    result.most = held + result.works;
     return result;
   }
 
@@ -276,9 +307,8 @@ class Fuser {
     const OnChip& has = m_target.capacity;
     const Holding now = holding(unit);
     if (now.most > has.gsm) {
-      std::string text = fmt::format("{} bytes of GSM for {} at work", m_target.working_set(at(now.busiest)).gsm,
-                                     at(now.busiest).name);
-      for (const int tensor : now.held) text += fmt::format(", {} for {}", bytes(tensor), tensor_name(tensor));
+      std::string text = fmt::format("{} bytes of GSM for {} at work", now.works, at(now.busiest).name);
+      for (const int tensor : now.in_gsm) text += fmt::format(", {} for {}", bytes(tensor), tensor_name(tensor));
       return fmt::format("on-chip memory: {}; {} available", text, has.gsm);
     }
     for (const int node : m_members[index(unit)]) {

@@ -50,7 +50,7 @@ struct FusionUnit {
   std::vector<int> nodes;         // in order of execution
   std::vector<int> on_chip;       // tensors that stay on chip, of which
   std::vector<int> in_gsm;        //   these lie in GSM as a whole; others are there in blocks or in AM
-  std::int64_t gsm_bytes = 0;     // most at a time, working sets included
+  std::int64_t gsm_bytes = 0;     // for these, and the largest working set
   bool high = false;              // has a high-density operator
   std::vector<FusionStop> stops;  // why its inputs and outputs are not in it
 };

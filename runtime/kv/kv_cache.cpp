@@ -61,22 +61,29 @@ bool KvCache::take(std::vector<std::int64_t>& table, std::int64_t positions) {
 bool KvCache::begin(std::int64_t sequence, std::int64_t most) {
   if (most > m_longest)
     throw RuntimeError(fmt::format("KV cache: a sequence of {} positions, made for at most {}", most, m_longest));
-  const auto [it, is_new] = m_tables.try_emplace(sequence);
+  const auto [it, is_new] = m_sequences.try_emplace(sequence, Sequence{most, {}});
   if (!is_new) throw RuntimeError(fmt::format("KV cache: sequence {} has begun already", sequence));
-  if (m_mode == KvMode::paged || take(it->second, most)) return true;
-  m_tables.erase(it);
+  if (m_mode == KvMode::paged || take(it->second.table, most)) return true;
+  m_sequences.erase(it);
   return false;
 }
 
-bool KvCache::grow(std::int64_t sequence, std::int64_t positions) { return take(m_tables.at(sequence), positions); }
-
-void KvCache::end(std::int64_t sequence) {
-  const auto it = m_tables.find(sequence);
-  if (it == m_tables.end()) return;
-  m_free.insert(m_free.end(), it->second.rbegin(), it->second.rend());
-  m_tables.erase(it);
+bool KvCache::grow(std::int64_t sequence, std::int64_t positions) {
+  Sequence& its = m_sequences.at(sequence);
+  if (positions > its.most) {
+    throw RuntimeError(fmt::format("KV cache: {} positions of sequence {}, which began with room for {}", positions,
+                                   sequence, its.most));
+  }
+  return take(its.table, positions);
 }
 
-std::span<const std::int64_t> KvCache::table(std::int64_t sequence) const { return m_tables.at(sequence); }
+void KvCache::end(std::int64_t sequence) {
+  const auto it = m_sequences.find(sequence);
+  if (it == m_sequences.end()) return;
+  m_free.insert(m_free.end(), it->second.table.rbegin(), it->second.table.rend());
+  m_sequences.erase(it);
+}
+
+std::span<const std::int64_t> KvCache::table(std::int64_t sequence) const { return m_sequences.at(sequence).table; }
 
 }  // namespace mtsim::runtime

@@ -46,19 +46,23 @@ class KvCache {
 
   /// Room for a sequence of at most `most` positions. False when there is none now.
   bool begin(std::int64_t sequence, std::int64_t most);
-  /// Room for `positions` positions of it. False when no block is left.
+  /// Room for `positions` positions of it. False when no block is left. Throws RuntimeError beyond what it began with.
   bool grow(std::int64_t sequence, std::int64_t positions);
   void end(std::int64_t sequence);
   /// Its blocks, in the order of its positions.
   std::span<const std::int64_t> table(std::int64_t sequence) const;
 
  private:
+  struct Sequence {
+    std::int64_t most = 0;  // positions
+    std::vector<std::int64_t> table;
+  };
   bool take(std::vector<std::int64_t>& table, std::int64_t positions);
 
   KvMode m_mode;
   std::int64_t m_block = 0, m_block_bytes = 0, m_blocks = 0, m_longest = 0;
   std::vector<std::int64_t> m_free;  // the last one is next
-  std::map<std::int64_t, std::vector<std::int64_t>> m_tables;
+  std::map<std::int64_t, Sequence> m_sequences;
 };
 
 }  // namespace mtsim::runtime

@@ -76,6 +76,8 @@ class MicrocodeLibrary final : public Library {
     const std::int64_t row_bytes = config().q_width() * m_bytes;
     const auto& sequences = m_context.batch.sequences;
     const std::int64_t requests = m_context.plans.decoding();
+    const sim::Cluster::Allocations kept =
+        m_context.cluster.allocations();  // what a program works in is the next one's
     if (requests > 0) {
       result.kernel = "attention decode";
       std::vector<kernels::AttentionCache> caches;
@@ -83,6 +85,7 @@ class MicrocodeLibrary final : public Library {
         caches.push_back({sequences[i].context + 1, {}, {}, m_context.input.blocks(i, scores.layer)});
       result.programs.push_back(
           kernels::attention_decode(m_context.cluster, m_context.plans.decode(requests), q, o, caches));
+      m_context.cluster.release(kept);
     }
     std::int64_t row = requests;
     for (auto i = static_cast<std::size_t>(requests); i < sequences.size(); ++i) {
@@ -93,6 +96,7 @@ class MicrocodeLibrary final : public Library {
                {q + row * row_bytes, {}, {}, o + row * row_bytes, m_context.input.blocks(i, scores.layer)}))
         result.programs.push_back(std::move(program));
       row += sequences[i].tokens;
+      m_context.cluster.release(kept);
     }
     return result;
   }

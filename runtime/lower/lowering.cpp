@@ -52,12 +52,11 @@ class Lowering {
     make_groups();
     place_values();
     m_library->prepare();
-    const sim::Cluster::Allocations kept = m_cluster.allocations();
+    m_kept = m_cluster.allocations();
     for (const Group& group : m_groups) {
-      if (group.unit != m_unit) enter_unit(group.unit, kept);
+      if (group.unit != m_unit) enter_unit(group.unit);
       m_result.steps.push_back(build(group));
-      // What an operator works in is free for the next one.
-      m_cluster.release({kept.ddr, m_unit_gsm});
+      free_scratch();
     }
     m_result.logits = place(m_graph.nodes[index(m_groups.back().nodes.back())].outputs.front());
     return std::move(m_result);
@@ -185,12 +184,15 @@ class Lowering {
     }
   }
 
-  void enter_unit(int unit, const sim::Cluster::Allocations& kept) {
+  void enter_unit(int unit) {
     m_unit = unit;
-    m_cluster.release(kept);
+    m_cluster.release(m_kept);
     if (m_gsm_of_unit[index(unit)] > 0) m_cluster.gsm_malloc(m_gsm_of_unit[index(unit)]);
     m_unit_gsm = m_cluster.allocations().gsm;
   }
+
+  /// What a program works in is free for the next one.
+  void free_scratch() { m_cluster.release({m_kept.ddr, m_unit_gsm}); }
 
   // --- Operators.
 
@@ -249,6 +251,7 @@ class Lowering {
   std::vector<sim::Pointer> m_places;  // of tensors
   std::vector<bool> m_grouped;
   std::vector<std::int64_t> m_gsm_of_unit;
+  sim::Cluster::Allocations m_kept;  // operands of the iteration included
   int m_unit = -1;
   std::int64_t m_unit_gsm = 0;
   LoweredIteration m_result;

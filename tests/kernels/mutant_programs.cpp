@@ -11,6 +11,7 @@
 #include "kernels/convert/convert.h"
 #include "kernels/gather/gather.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/kv_append/kv_append.h"
 #include "kernels/rmsnorm/rmsnorm.h"
 #include "kernels/rope/rope.h"
 #include "kernels/silu_mul/silu_mul.h"
@@ -218,12 +219,51 @@ void add_rows(std::vector<MutantProgram>& all) {
                                      random_operand(cluster, 1, k_columns, DType::f32, 2), result.y}));
          }});
     all.push_back(
+        {name("add_rmsnorm"), {.dtype = dtype}, [=](sim::Cluster& cluster) {
+           const RmsNormPlan plan = plan_add_rmsnorm({k_rows, k_columns, dtype, DType::f32}, 1, cluster.machine());
+           const Result result(cluster, 2 * k_rows * k_columns, dtype);
+           const sim::Pointer z = result.y, y = z + k_rows * k_columns * bytes_of(dtype);
+           return result.of(add_rmsnorm(cluster, plan,
+                                        {random_operand(cluster, k_rows, k_columns, dtype, 1),
+                                         random_operand(cluster, k_rows, k_columns, dtype, 3),
+                                         random_operand(cluster, 1, k_columns, DType::f32, 2), z, y}));
+         }});
+    all.push_back(
         {name("transpose"), {.dtype = dtype}, [=](sim::Cluster& cluster) {
            const std::int64_t unit = transpose_unit(dtype), rows = 4 * unit - 7, columns = 4 * unit - 10;
            const TransposePlan plan = plan_transpose({rows, columns}, dtype, {unit, unit}, cluster.machine());
            const Result result(cluster, rows * columns, dtype);
            return result.of(transpose(cluster, plan, {random_operand(cluster, rows, columns, dtype, 1), result.y}));
          }});
+  }
+}
+
+/// The new tokens of a sequence, which are transposed, and those of others, which are moved.
+void add_kv_appends(std::vector<MutantProgram>& all) {
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    all.push_back({fmt::format("kv_append, {}", to_string(dtype)), {.dtype = dtype}, [=](sim::Cluster& cluster) {
+                     const std::int64_t unit = transpose_unit(dtype), block = 4 * unit;
+                     const KvAppendShape shape{4, unit - 16, block, dtype};
+                     constexpr std::int64_t k_blocks = 12;  // K^T and V of six
+                     const Result result(cluster, k_blocks * shape.row() * block, dtype);
+                     cluster.write(result.y, std::vector<std::byte>(static_cast<std::size_t>(result.bytes)));
+                     std::vector<KvAppend> appends;
+                     const auto append = [&](std::int64_t place, std::int64_t first, std::int64_t tokens) {
+                       const auto seed = static_cast<std::uint32_t>(2 * place);
+                       KvAppend& one = appends.emplace_back();
+                       one.first = first;
+                       one.tokens = tokens;
+                       one.k = random_operand(cluster, tokens, shape.row(), dtype, seed + 1);
+                       one.v = random_operand(cluster, tokens, shape.row(), dtype, seed + 2);
+                       for (std::int64_t i = 0; i * block < first + tokens; ++i) {
+                         one.blocks.kt.push_back(result.y + 2 * (place + i) * shape.block_bytes());
+                         one.blocks.v.push_back(result.y + (2 * (place + i) + 1) * shape.block_bytes());
+                       }
+                     };
+                     append(0, 9, 3 * unit);
+                     for (std::int64_t place = 1; place < 6; ++place) append(place, 7 * place, 1);
+                     return result.of(kv_append(cluster, shape, appends));
+                   }});
   }
 }
 
@@ -267,6 +307,7 @@ const std::vector<MutantProgram>& mutant_programs() {
     add_attentions(all);
     add_elementwise(all);
     add_rows(all);
+    add_kv_appends(all);
     all.push_back(rotation("rope, interleaved", DType::f32, RopePairs::interleaved, 4, 64, 4));
     all.push_back(rotation("rope, halves with pads", DType::f16, RopePairs::half, 3, 40, 1));
     return all;

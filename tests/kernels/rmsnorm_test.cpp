@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench_cluster.h"
+#include "kernels/add/add.h"
 #include "kernels/library.h"
 #include "reference.h"
 #include "row_reference.h"
@@ -123,6 +124,59 @@ TEST_CASE("rmsnorm keeps its accuracy where the mean of squares is subnormal", "
   const std::vector<float> y =
       run({1, columns, DType::f32, DType::f32, 0}, x, std::vector<float>(static_cast<std::size_t>(columns), 1));
   CHECK(y[3] == Approx(8).epsilon(0x1p-22));
+}
+
+TEST_CASE("add_rmsnorm is add and rmsnorm one behind the other, bit for bit", "[rmsnorm]") {
+  struct Case {
+    std::int64_t rows, columns, tile_rows;
+  };
+  const auto types = GENERATE(from_range(k_types));
+  const bool in_place = GENERATE(false, true);
+  const auto [rows, columns, tile_rows] = GENERATE(
+      values<Case>({{1, 1, 0}, {3, 5, 0}, {24, 4096, 0}, {5, 257, 0}, {100, 999, 0}, {800, 129, 33}, {1540, 64, 7}}));
+  const RmsNormShape shape{rows, columns, types.rows, types.gamma, 1e-5F};
+  INFO(text(shape) << (in_place ? ", in place" : ""));
+  const std::vector<float> x = random_matrix(rows, columns, 10), a = random_matrix(rows, columns, 12),
+                           gamma = random_matrix(1, columns, 11);
+  const std::int64_t count = rows * columns, bytes = count * bytes_of(types.rows);
+
+  sim::Cluster& apart = fresh({});
+  const sim::Pointer apart_x = upload(apart, x, types.rows), apart_a = upload(apart, a, types.rows),
+                     apart_gamma = upload(apart, gamma, types.gamma), z = apart.ddr_malloc(bytes),
+                     y = apart.ddr_malloc(bytes);
+  expect_clean(apart.launch(add(apart, plan_add(count, types.rows, 0, machine()), types.rows, {apart_x, apart_a, z})));
+  expect_clean(apart.launch(rmsnorm(apart, plan_rmsnorm(shape, 0, machine()), {z, apart_gamma, y})));
+  std::vector<std::byte> z_expected(static_cast<std::size_t>(bytes)), y_expected(z_expected.size());
+  apart.read(z, z_expected);
+  apart.read(y, y_expected);
+
+  const RmsNormPlan plan = plan_add_rmsnorm(shape, tile_rows, machine());
+  const auto launch = [&](sim::Cluster& cluster, const ResultArea& sums, const ResultArea& out) {
+    const sim::Pointer in = in_place ? sums.data() : upload(cluster, x, types.rows);
+    if (in_place) {
+      std::vector<std::byte> bits(static_cast<std::size_t>(bytes));
+      cluster.read(upload(cluster, x, types.rows), bits);
+      cluster.write(in, bits);
+    }
+    const AddRmsNormOperands operands{in, upload(cluster, a, types.rows), upload(cluster, gamma, types.gamma),
+                                      sums.data(), out.data()};
+    const sim::LaunchResult result = cluster.launch(add_rmsnorm(cluster, plan, operands));
+    expect_clean(result);
+    return result.cycles;
+  };
+  sim::Cluster& together = fresh({});
+  const ResultArea sums(together, count, types.rows), out(together, count, types.rows);
+  const std::int64_t cycles = launch(together, sums, out);
+  std::vector<std::byte> z_got(z_expected.size()), y_got(z_expected.size());
+  together.read(sums.data(), z_got);
+  together.read(out.data(), y_got);
+  CHECK(z_got == z_expected);
+  CHECK(y_got == y_expected);
+  sums.read(together);  // checks the bytes around
+  out.read(together);
+  sim::Cluster& timing = fresh({sim::Depth::timing});
+  const ResultArea timed_sums(timing, count, types.rows), timed_out(timing, count, types.rows);
+  CHECK(launch(timing, timed_sums, timed_out) == cycles);
 }
 
 TEST_CASE("what rmsnorm cannot do is refused with the reason", "[rmsnorm]") {

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "kernels/gemm/gemm.h"
+
 namespace mtsim::runtime::test {
 
 namespace fs = std::filesystem;
@@ -64,6 +66,21 @@ std::vector<float> logits_of(Backend& backend, std::span<const std::int64_t> ids
   }
   backend.end(0);
   return logits;
+}
+
+double rounding_bound(const models::LlamaConfig& config, kernels::DType dtype, std::span<const float> logits) {
+  const auto widest = std::max({config.hidden_size, config.intermediate_size, config.q_width()});
+  const auto layers = static_cast<double>(config.layers);
+  if (dtype == kernels::DType::f32)
+    return 4 * 0x1p-24 * std::sqrt((10 * layers + 2) * static_cast<double>(widest) / 6) * largest(logits);
+  const auto terms = static_cast<double>(std::min(widest, kernels::GemmTiles::of(dtype, {}).k_promote));
+  return 4 * 0x1p-11 * std::sqrt((4 * layers + 1) * terms / 6 + (6 * layers + 1) / 3) * largest(logits);
+}
+
+double largest(std::span<const float> a) {
+  double most = 0;
+  for (const float value : a) most = std::max(most, std::abs(static_cast<double>(value)));
+  return most;
 }
 
 double largest_difference(std::span<const float> a, std::span<const float> b) {
