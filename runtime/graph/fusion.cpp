@@ -279,7 +279,9 @@ class Fuser {
     const auto& consumers = m_consumers[index(tensor)];
     const auto on_rows = [&](int node) { return !is_high(node) || !has_weights(node); };
     if (consumers.size() == 1 && is_high(maker) && m_target.has_epilogue(at(maker), at(consumers.front()))) return true;
-    return on_rows(maker) && std::all_of(consumers.begin(), consumers.end(), on_rows);
+    return on_rows(maker) && std::all_of(consumers.begin(), consumers.end(), [&](int c) {
+             return on_rows(c) && (!m_target.one_kernel || m_target.one_kernel(at(maker), at(c)));
+           });
   }
 
   Holding holding(int unit) const {

@@ -2,6 +2,8 @@
 #include "runtime/lower/operator_plans.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "kernels/add/add.h"
 #include "kernels/library.h"
@@ -143,6 +145,13 @@ FusionTarget OperatorPlans::fusion_target() const {
   target.capacity = {m_machine.core.sm_bytes, m_machine.core.am_bytes, m_machine.cluster.gsm_bytes};
   target.bytes_per_element = bytes_of(m_dtype);
   target.working_set = [this](const Node& node) { return working_set(node); };
+  target.one_kernel = [](const Node& maker, const Node& reader) {
+    constexpr std::pair<NodeKind, NodeKind> together[] = {
+        {NodeKind::scores, NodeKind::scale},   {NodeKind::scale, NodeKind::mask}, {NodeKind::mask, NodeKind::softmax},
+        {NodeKind::softmax, NodeKind::values}, {NodeKind::silu, NodeKind::mul},   {NodeKind::add, NodeKind::rmsnorm}};
+    return std::find(std::begin(together), std::end(together), std::pair(maker.kind, reader.kind)) !=
+           std::end(together);
+  };
   target.has_epilogue = [this](const Node& high, const Node& low) {
     return high.kind == NodeKind::linear && low.kind == NodeKind::rope && linear(high, &low).has_value();
   };
