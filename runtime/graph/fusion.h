@@ -39,8 +39,8 @@ struct FusionTarget {
   std::function<OnChip(const models::Node&)> working_set;
   /// Whether the kernel of `high` applies `low` to its result before that leaves AM.
   std::function<bool(const models::Node& high, const models::Node& low)> has_epilogue;
-  /// Whether one kernel has both operators on rows, so that only blocks of what passes between them are there at a time.
-  /// Absent: it has any two.
+  /// Whether one kernel has both operators on rows, so that only blocks of what passes between them are there at a
+  /// time. Absent: it has any two.
   std::function<bool(const models::Node& maker, const models::Node& reader)> one_kernel = {};
 };
 
