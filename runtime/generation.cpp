@@ -8,6 +8,7 @@
 #include <chrono>
 #include <utility>
 
+#include "models/error.h"
 #include "runtime/error.h"
 
 namespace mtsim::runtime {
@@ -18,7 +19,7 @@ constexpr std::int64_t k_sequence = 0;
 }  // namespace
 
 std::string_view to_string(StopReason reason) {
-  constexpr std::array<std::string_view, 3> words = {"tokens", "end_of_text", "context"};
+  constexpr std::array<std::string_view, 4> words = {"tokens", "end_of_text", "context", "failure"};
   return words[static_cast<std::size_t>(reason)];
 }
 
@@ -49,18 +50,40 @@ Generation generate(Backend& backend, std::span<const std::int64_t> prompt, cons
     Backend& backend;
     ~End() { backend.end(k_sequence); }
   } end{backend};
-  Generation generation{{prompt.begin(), prompt.end()}, 0, StopReason::tokens, {}};
+  Generation generation{{prompt.begin(), prompt.end()}, 0, StopReason::tokens, {}, {}};
+  const auto fail = [&](const std::string& why) {
+    generation.stop = StopReason::failure;
+    generation.failure = why;
+  };
   SequenceInput input{k_sequence, {prompt.begin(), prompt.end()}};
   while (generation.generated < options.tokens) {
     const auto began = std::chrono::steady_clock::now();
-    GenerationStep step{std::ssize(input.ids), backend.run({{input}, false}), 0};
+    GenerationStep step{std::ssize(input.ids), {}, 0};
+    try {
+      step.result = backend.run({{input}, false});
+    } catch (const std::exception& error) {
+      if (generation.steps.empty()) throw;
+      fail(error.what());
+      break;
+    }
     const std::vector<float> logits = std::exchange(step.result.logits, {});
     step.host_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     generation.steps.push_back(std::move(step));
-    ++generation.generated;
+    if (const auto& fault = generation.steps.back().result.fault) {
+      fail(fault->str());
+      break;
+    }
     std::int64_t token = 0;  // of no meaning without values
     if (backend.has_values()) {
-      token = sampler.sample(logits);
+      try {
+        token = sampler.sample(logits);
+      } catch (const models::ModelError& error) {
+        fail(error.what());
+        break;
+      }
+    }
+    ++generation.generated;
+    if (backend.has_values()) {
       generation.ids.push_back(token);
       if (listener) listener(logits, {&token, 1});
       if (std::find(config.eos_ids.begin(), config.eos_ids.end(), token) != config.eos_ids.end()) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,7 +19,7 @@ struct GenerationOptions {
   models::SamplerOptions sampler;
 };
 
-enum class StopReason : std::uint8_t { tokens, end_of_text, context };
+enum class StopReason : std::uint8_t { tokens, end_of_text, context, failure };
 std::string_view to_string(StopReason reason);
 
 /// An iteration of it.
@@ -33,6 +34,7 @@ struct Generation {
   std::int64_t generated = 0;     // tokens, with values or not
   StopReason stop = StopReason::tokens;
   std::vector<GenerationStep> steps;  // the prefill first
+  std::string failure;                // what ended it before its time: a fault of a kernel, logits that are no numbers
 };
 
 /// Told of each step: the logits, and the token they gave. Both empty in timing depth.
@@ -45,7 +47,8 @@ std::int64_t longest_context(const models::LlamaConfig& config, std::int64_t pro
 void check_prompt(const models::LlamaConfig& config, std::span<const std::int64_t> prompt);
 
 /// Ends after `tokens`, with an end-of-text token, or when the context is full. Throws RuntimeError for an empty prompt
-/// or one that is longer than the context, and what the backend throws.
+/// or one that is longer than the context, and what the backend throws in the first iteration; what goes wrong later is
+/// in the result, with all that was done before.
 Generation generate(Backend& backend, std::span<const std::int64_t> prompt, const GenerationOptions& options,
                     const GenerationListener& listener = {});
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <memory>
@@ -11,7 +12,6 @@
 #include "models/tokenizer.h"
 #include "runtime/backend/cluster_backend.h"
 #include "runtime/backend/reference_backend.h"
-#include "runtime/error.h"
 #include "runtime/generation.h"
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
@@ -31,7 +31,7 @@ constexpr std::string_view k_model_help =
 
 struct GenerateOptions {
   std::string model;
-  std::string prompt, prompt_ids;
+  std::string prompt, prompt_ids, tokenizer;
   std::int64_t prompt_tokens = 0;
   std::int64_t tokens = 64;
   models::SamplerOptions sampler;
@@ -39,6 +39,7 @@ struct GenerateOptions {
   std::int64_t layers = -1;
   std::string logits;
   bool stats = false, no_memo = false;
+  CLI::App* app = nullptr;
   WatchOptions watch;
 };
 
@@ -108,13 +109,15 @@ Model open_model(const GenerateOptions& options, BackendKind backend) {
     model.checkpoint.emplace(models::Checkpoint::open(options.model));
     model.config = model.checkpoint->config();
   }
+  const std::string& tokenizer = options.tokenizer.empty() ? options.model : options.tokenizer;
   const bool has_text = options.prompt_ids.empty() && options.prompt_tokens == 0;
-  if (has_text) {
-    model.tokenizer.emplace(models::Tokenizer::load(options.model));
+  if (has_text || !options.tokenizer.empty()) {
+    model.tokenizer.emplace(models::Tokenizer::load(tokenizer));
   } else if (backend != BackendKind::timing) {
     try {  // only to show what the ids say
-      model.tokenizer.emplace(models::Tokenizer::load(options.model));
-    } catch (const models::ModelError&) {
+      model.tokenizer.emplace(models::Tokenizer::load(tokenizer));
+    } catch (const models::ModelError& error) {
+      std::fputs(fmt::format("mtsim: ids only, no text: {}\n", error.what()).c_str(), stderr);
     }
   }
   return model;
@@ -164,12 +167,49 @@ class Printer {
   std::string m_text;
 };
 
+/// The same places again, in a later launch, are one finding more often.
+void add_once(std::vector<sim::Finding>& findings, const sim::Finding& finding) {
+  const auto same = [&](const sim::Finding& known) {
+    return known.kind == finding.kind &&
+           std::equal(known.ends.begin(), known.ends.end(), finding.ends.begin(), finding.ends.end(),
+                      [](const sim::FindingEnd& a, const sim::FindingEnd& b) {
+                        return a.what == b.what && a.file == b.file && a.line == b.line;
+                      });
+  };
+  const auto known = std::find_if(findings.begin(), findings.end(), same);
+  if (known == findings.end())
+    findings.push_back(finding);
+  else
+    known->count += finding.count;
+}
+
+/// The reference computes all layers in FP32, on no machine.
+void refuse_cluster_options(const CLI::App& app) {
+  for (const char* name : {"--dtype", "--plan", "--kv", "--layers", "--no-memo", "--no-hazards", "--suppress",
+                           "--trace", "--trace-window", "--dram-trace", "--machine", "--set"}) {
+    if (app.get_option(name)->count() > 0 &&
+        !(std::string_view(name) == "--dtype" && app.get_option(name)->as<std::string>() == "f32"))
+      throw UsageError(fmt::format("{} is for a cluster; the reference backend has none", name));
+  }
+}
+
+/// Findings and notes of all launches, those the user has reviewed apart.
+sim::LaunchResult verdict(const runtime::Generation& generation, Watch* watch) {
+  sim::LaunchResult all;
+  for (const auto& step : generation.steps) {
+    for (const sim::Finding& finding : step.result.findings) add_once(all.findings, finding);
+    for (const sim::Finding& note : step.result.notes) add_once(all.notes, note);
+  }
+  if (watch != nullptr) watch->review(all);
+  return all;
+}
+
 int generate_command(const GenerateOptions& options, const CommonOptions& common) {
   const BackendKind kind = parse_backend(options.backend);
   const auto dtype = kernels::parse_dtype(options.dtype);
   if (!dtype) throw UsageError(fmt::format("--dtype '{}': f32 or f16", options.dtype));
   const bool has_cluster = kind != BackendKind::reference;
-  if (!has_cluster && options.layers >= 0) throw UsageError("--layers is for the simulated and the timing backend");
+  if (!has_cluster) refuse_cluster_options(*options.app);
   if (kind == BackendKind::timing && !options.logits.empty())
     throw UsageError("--logits: timing has no values; use --backend simulated");
   Model model = open_model(options, kind);
@@ -182,7 +222,10 @@ int generate_command(const GenerateOptions& options, const CommonOptions& common
   std::optional<Watch> watch;
   std::optional<sim::Cluster> cluster;
   std::unique_ptr<runtime::Backend> backend;
-  GenerateRequest request{options.model, options.backend, options.plan, options.kv, *dtype};
+  GenerateRequest request{options.model, options.backend, options.plan, options.kv,
+                          has_cluster ? *dtype : kernels::DType::f32};
+  request.sampler = options.sampler;
+  request.has_ids = options.prompt_tokens == 0;
   request.prompt_tokens = std::ssize(prompt);
   request.layers = model.config.layers;
   if (has_cluster) {
@@ -230,15 +273,16 @@ int generate_command(const GenerateOptions& options, const CommonOptions& common
   }
   printer.finish();
   logits.finish();
-  std::string text;
-  for (const auto& step : generation.steps) {
-    for (const std::string& finding : step.result.findings) text += "finding: " + finding + "\n";
-  }
-  const bool clean = text.empty();
+  const sim::LaunchResult launches = verdict(generation, watch ? &*watch : nullptr);
+  std::string text = findings_text(launches);
   if (options.stats || !backend->has_values()) text += generate_stats_text(request, generation);
-  emit(common, generate_json(request, generation, printer.text(), options.stats, machine ? &*machine : nullptr), text);
+  Json json = generate_json(request, generation, printer.text(), options.stats, machine ? &*machine : nullptr);
+  if (!launches.findings.empty()) json["findings"] = findings_json(launches.findings);
+  if (!launches.suppressed.empty()) json["suppressed"] = findings_json(launches.suppressed);
+  emit(common, json, text);
   if (watch) watch->finish();
-  return clean ? k_exit_done : k_exit_failed;
+  if (generation.stop == runtime::StopReason::failure) throw ProgramFailed(generation.failure);
+  return launches.findings.empty() ? k_exit_done : k_exit_failed;
 }
 
 }  // namespace
@@ -246,11 +290,13 @@ int generate_command(const GenerateOptions& options, const CommonOptions& common
 Command add_generate(CLI::App& app, CommonOptions& common) {
   auto options = std::make_shared<GenerateOptions>();
   CLI::App* sub = app.add_subcommand("generate", "Text from a Llama-family model, every operator as microcode");
+  options->app = sub;
   sub->add_option("--model", options->model, std::string(k_model_help))->required();
   sub->add_option("--prompt", options->prompt, "Text to go on with");
   sub->add_option("--prompt-ids", options->prompt_ids, "A file of token ids instead");
   sub->add_option("--prompt-tokens", options->prompt_tokens, "Timing: a prompt of so many tokens instead")
       ->check(whole_number(1));
+  sub->add_option("--tokenizer", options->tokenizer, "A SentencePiece .model, when it is not beside the weights");
   sub->add_option("--tokens", options->tokens, "To generate, at most (default 64)")->check(whole_number(1));
   sub->add_option("--temperature", options->sampler.temperature, "0, the default: the likeliest token, always");
   sub->add_option("--top-p", options->sampler.top_p,

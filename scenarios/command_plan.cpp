@@ -3,13 +3,12 @@
 
 #include <cmath>
 #include <memory>
-#include <set>
 
 #include "models/config.h"
 #include "models/graph.h"
 #include "runtime/graph/fusion.h"
-#include "runtime/kv/kv_cache.h"
 #include "runtime/lower/operator_plans.h"
+#include "runtime/weights/device_model.h"
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
 #include "scenarios/table.h"
@@ -105,7 +104,9 @@ int plan_command(const PlanOptions& options, const CommonOptions& common) {
   if (!options.show_graph) throw UsageError("plan: --show-graph says what to plan");
   const auto dtype = kernels::parse_dtype(options.dtype);
   if (!dtype) throw UsageError(fmt::format("--dtype '{}': f32 or f16", options.dtype));
-  const models::LlamaConfig config = models::load_config(options.model);
+  models::LlamaConfig config = models::load_config(options.model);
+  const float scale = 1 / std::sqrt(static_cast<float>(config.head_dim));
+  config.head_dim = runtime::HeadLayout::of(config).padded;
   if (options.layer >= config.layers)
     throw UsageError(fmt::format("--layer {}: {} has layers 0 to {}", options.layer, config.name, config.layers - 1));
   const sim::Machine machine = load_machine(common);
@@ -116,8 +117,7 @@ int plan_command(const PlanOptions& options, const CommonOptions& common) {
   const models::Graph graph = models::llama_graph(config, shape);
   const std::int64_t longest = (options.tokens + options.context + 3) / 4 * 4;
   const runtime::BatchShape batch = runtime::BatchShape::of(shape.sequences, longest);
-  const runtime::OperatorPlans plans(graph, config, *dtype, 1 / std::sqrt(static_cast<float>(config.head_dim)), batch,
-                                     plan, machine.config());
+  const runtime::OperatorPlans plans(graph, config, *dtype, scale, batch, plan, machine.config());
   const runtime::FusionTarget target = plans.fusion_target();
   const runtime::Fusion fusion = plan.fusion ? runtime::fuse(graph, target) : runtime::no_fusion(graph);
 

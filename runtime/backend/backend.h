@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "models/config.h"
 #include "sim/accounting.h"
+#include "sim/core/executor.h"
 
 namespace mtsim::runtime {
 
@@ -42,8 +44,10 @@ struct IterationResult {
   std::int64_t cycles = 0;         // of the cluster; 0 where there is none
   std::int64_t launch_cycles = 0;  // of them creating and launching thread groups
   std::int64_t launches = 0;
-  std::vector<OperatorTime> operators;  // their cycles and launch_cycles sum to cycles
-  std::vector<std::string> findings;    // of the DMA hazard monitor
+  std::vector<OperatorTime> operators;        // their cycles and launch_cycles sum to cycles
+  std::vector<sim::Finding> findings, notes;  // of the DMA hazard monitor
+  std::optional<sim::Fault> fault;            // a kernel faulted: no logits, and what ran behind it is missing
+  std::vector<std::string> host_work;         // tensors that the host made, "causal mask"
 };
 
 class Backend {
@@ -61,7 +65,7 @@ class Backend {
   /// Tokens it has taken.
   virtual std::int64_t length(std::int64_t sequence) const = 0;
 
-  /// Throws RuntimeError for tokens that do not fit the sequence or the vocabulary, and for a fault of a kernel.
+  /// Throws RuntimeError for tokens that do not fit the sequence or the vocabulary. A fault of a kernel is a result.
   virtual IterationResult run(const Iteration& iteration) = 0;
 };
 

@@ -82,12 +82,14 @@ ClusterBackend::ClusterBackend(sim::Cluster& cluster, const models::LlamaConfig&
     : m_cluster(cluster),
       m_given(config),
       m_options(options),
-      m_model(cluster, config, options.dtype, layers_of(config, options.layers), checkpoint),
+      m_model(cluster, config, options.dtype, layers_of(config, options.layers), checkpoint, options.mapped_from),
       m_cache(with_layers(m_model.config(), m_model.layers()), options.kv, bytes_of(options.dtype),
               cluster.machine().ddr.bytes - cluster.allocations().ddr - k_overhead_bytes, options.longest),
       m_pool(cluster.ddr_malloc(m_cache.blocks() * m_cache.block_bytes())),
       m_kept(cluster.allocations()),
       m_threads(cluster) {
+  if (options.layers > config.layers)
+    throw RuntimeError(fmt::format("{} layers asked, {} has {}", options.layers, config.name, config.layers));
   if (cluster.depth() == sim::Depth::functional && checkpoint == nullptr)
     throw RuntimeError("values need weights; without a checkpoint there is timing only");
 }
@@ -182,6 +184,8 @@ IterationResult ClusterBackend::run(const Iteration& iteration) {
     launch_all(lowered, result);
   else
     launch(lowered, result);
+  result.host_work = lowered.host_work;
+  if (result.fault) return result;
   for (std::size_t i = 0; i < batch.order.size(); ++i)
     m_lengths[iteration.sequences[batch.order[i]].sequence] += batch.steps[i].tokens;
   if (!has_values()) return result;
@@ -204,12 +208,10 @@ IterationResult ClusterBackend::run(const Iteration& iteration) {
   return result;
 }
 
-void ClusterBackend::check(const sim::LaunchResult& launch, IterationResult& result) const {
-  if (launch.fault) {
-    throw RuntimeError(fmt::format("core {}, cycle {}, {}: {}", launch.fault->core, launch.fault->cycle,
-                                   launch.fault->place.str(), launch.fault->message));
-  }
-  for (const sim::Finding& finding : launch.findings) result.findings.push_back(finding.message);
+void ClusterBackend::take_verdict(const sim::LaunchResult& launch, IterationResult& result) {
+  result.fault = launch.fault;
+  result.findings.insert(result.findings.end(), launch.findings.begin(), launch.findings.end());
+  result.notes.insert(result.notes.end(), launch.notes.begin(), launch.notes.end());
 }
 
 void ClusterBackend::launch_all(const LoweredIteration& lowered, IterationResult& result) {
@@ -227,7 +229,7 @@ void ClusterBackend::launch_all(const LoweredIteration& lowered, IterationResult
       m_threads.exec(unified_kernel(std::move(programs), [&meter](std::size_t programs_done, const sim::Dsp& dsp) {
         meter.met(programs_done, dsp);
       }));
-  check(launch, result);
+  take_verdict(launch, result);
   result.launches = 1;
   result.cycles = launch.cycles;
   result.launch_cycles = launch.cores.front().cycles[static_cast<std::size_t>(sim::CycleClass::launch)];
@@ -238,7 +240,7 @@ void ClusterBackend::launch(const LoweredIteration& lowered, IterationResult& re
     OperatorTime time{step.name, step.kernel, step.layer, step.macs};
     for (const sim::DspProgram& program : step.programs) {
       const sim::LaunchResult launch = m_threads.exec(program);
-      check(launch, result);
+      take_verdict(launch, result);
       constexpr auto starting = static_cast<std::size_t>(sim::CycleClass::launch);
       const std::int64_t cost = launch.cores.front().cycles[starting];
       result.launch_cycles += cost;
@@ -253,9 +255,11 @@ void ClusterBackend::launch(const LoweredIteration& lowered, IterationResult& re
       time.ddr_bytes += touching(launch.bytes, sim::Space::ddr);
       time.gsm_bytes += touching(launch.bytes, sim::Space::gsm);
       ++time.launches;
+      if (result.fault) break;
     }
     result.launches += time.launches;
     result.operators.push_back(std::move(time));
+    if (result.fault) return;
   }
 }
 

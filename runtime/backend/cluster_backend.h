@@ -5,8 +5,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
-#include <optional>
 
 #include "kernels/dtype.h"
 #include "models/checkpoint.h"
@@ -24,13 +22,15 @@ struct ClusterBackendOptions {
   kernels::DType dtype = kernels::DType::f16;  // of weights, activations (the residual stream too) and cache
   ExecutionPlan plan = ExecutionPlan::named("a2");
   KvOptions kv;
-  std::int64_t layers = -1;  // the first so many only; -1: all
-  std::int64_t longest = 0;  // tokens of the longest sequence
+  std::int64_t layers = -1;                  // the first so many only; -1: all
+  std::int64_t longest = 0;                  // tokens of the longest sequence
+  std::int64_t mapped_from = k_mapped_from;  // bytes of weights, of DeviceModel
 };
 
 class ClusterBackend final : public Backend {
  public:
-  /// `checkpoint` may be absent in timing depth. Throws RuntimeError when DDR does not hold weights and cache.
+  /// `checkpoint` may be absent in timing depth. Throws RuntimeError when DDR does not hold weights and cache, and
+  /// for more layers than there are.
   ClusterBackend(sim::Cluster& cluster, const models::LlamaConfig& config, const models::Checkpoint* checkpoint,
                  const ClusterBackendOptions& options);
 
@@ -52,7 +52,7 @@ class ClusterBackend final : public Backend {
   kernels::AttentionBlocks blocks(std::int64_t sequence, int layer) const;
   void launch(const LoweredIteration& lowered, IterationResult& result);
   void launch_all(const LoweredIteration& lowered, IterationResult& result);
-  void check(const sim::LaunchResult& launch, IterationResult& result) const;
+  static void take_verdict(const sim::LaunchResult& launch, IterationResult& result);
   std::vector<float> read_logits(sim::Pointer at, std::int64_t rows) const;
 
   sim::Cluster& m_cluster;

@@ -45,6 +45,8 @@ class Library {
 
   /// Once, when values are placed and before the first operator: what operators of the iteration share.
   virtual void prepare() {}
+  /// Tensors that prepare() computed on the host and wrote, at no simulated time.
+  virtual std::vector<std::string> host_work() const { return {}; }
 
   OperatorPrograms gather(const models::Node& node) const;
   OperatorPrograms select(const models::Node& node) const;

@@ -36,6 +36,10 @@ class NaiveLibrary final : public Library {
     }
   }
 
+  std::vector<std::string> host_work() const override {
+    return m_masks.empty() ? std::vector<std::string>{} : std::vector<std::string>{"causal mask"};
+  }
+
   OperatorPrograms rmsnorm(const Node& node) override {
     NaiveRowsShape shape = rows_of(NaiveOp::rmsnorm, shape_of_input(node));
     shape.a_dtype = DType::f32;

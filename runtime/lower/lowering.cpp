@@ -52,6 +52,7 @@ class Lowering {
     make_groups();
     place_values();
     m_library->prepare();
+    m_result.host_work = m_library->host_work();
     m_kept = m_cluster.allocations();
     for (const Group& group : m_groups) {
       if (group.unit != m_unit) enter_unit(group.unit);

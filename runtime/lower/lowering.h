@@ -36,9 +36,10 @@ struct OperatorStep {
 
 struct LoweredIteration {
   std::vector<OperatorStep> steps;
-  sim::Pointer logits;                // [logits_rows, vocab], in DDR
-  std::int64_t activation_bytes = 0;  // of the arena in DDR
-  std::int64_t gsm_bytes = 0;         // most that a unit keeps in GSM
+  sim::Pointer logits;                 // [logits_rows, vocab], in DDR
+  std::vector<std::string> host_work;  // tensors the host made for it
+  std::int64_t activation_bytes = 0;   // of the arena in DDR
+  std::int64_t gsm_bytes = 0;          // most that a unit keeps in GSM
 };
 
 /// Takes memory of the cluster's DDR behind what is allocated; the caller frees it when the iteration has run

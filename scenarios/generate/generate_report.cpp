@@ -115,7 +115,17 @@ void add_phase(std::string& text, std::string_view title, const PhaseSum& phase,
   text += table.text(2);
 }
 
-constexpr std::string_view k_on_host = "tokenising, sampling";
+/// What no core of the cluster did.
+std::vector<std::string> on_host(const GenerateRequest& request, const Generation& generation) {
+  if (request.clock_hz == 0) return {"everything"};
+  std::vector<std::string> work{"tokenising", "sampling"};
+  for (const auto& step : generation.steps) {
+    for (const std::string& tensor : step.result.host_work) {
+      if (std::find(work.begin(), work.end(), tensor) == work.end()) work.push_back(tensor);
+    }
+  }
+  return work;
+}
 
 }  // namespace
 
@@ -161,7 +171,12 @@ Json generate_json(const GenerateRequest& request, const Generation& generation,
                {"prompt_tokens", request.prompt_tokens},
                {"generated", generation.generated},
                {"stop", to_string(generation.stop)}};
-  json["token_ids"] = generation.ids;
+  if (request.has_ids) json["token_ids"] = generation.ids;
+  if (!generation.failure.empty()) json["failure"] = generation.failure;
+  if (const auto& steps_done = generation.steps; !steps_done.empty() && steps_done.back().result.fault)
+    json["fault"] = fault_json(*steps_done.back().result.fault);
+  json["sampler"] = {
+      {"temperature", request.sampler.temperature}, {"top_p", request.sampler.top_p}, {"seed", request.sampler.seed}};
   json["text"] = text;
   if (request.clock_hz > 0) {
     json["plan"] = request.plan;
@@ -175,13 +190,8 @@ Json generate_json(const GenerateRequest& request, const Generation& generation,
   if (stats) {
     json["stats"] = {{"prefill", phase_json(sum_of(generation, 0, 1), request.clock_hz)},
                      {"decode", phase_json(sum_of(generation, 1, steps), request.clock_hz)},
-                     {"on_host", k_on_host}};
+                     {"on_host", on_host(request, generation)}};
   }
-  Json findings = Json::array();
-  for (const auto& step : generation.steps) {
-    for (const std::string& finding : step.result.findings) findings.push_back(finding);
-  }
-  if (!findings.empty()) json["findings"] = std::move(findings);
   if (machine != nullptr) {
     json["machine"] = machine_json(*machine);
     json["notes"] = {k_not_modelled};
@@ -201,7 +211,7 @@ std::string generate_stats_text(const GenerateRequest& request, const Generation
   const PhaseSum prefill = sum_of(generation, 0, 1), decode = sum_of(generation, 1, generation.steps.size());
   add_phase(text, "prefill", prefill, request.clock_hz);
   add_phase(text, "decode", decode, request.clock_hz);
-  text += fmt::format("off the DSP: {}\n", request.clock_hz > 0 ? k_on_host : "everything");
+  text += fmt::format("off the DSP: {}\n", joined(on_host(request, generation)));
   text += fmt::format("host: {:.2f} s for the prefill", prefill.host_s);
   if (decode.iterations > 0) {
     text += fmt::format(", {:.2f} s for {} token{} more, {:.3g} a second", decode.host_s, decode.tokens,

@@ -26,6 +26,8 @@ struct GenerateRequest {
   double clock_hz = 0;  // 0: no simulated time
   double weight_bytes = 0;
   std::int64_t cache_bytes = 0;
+  models::SamplerOptions sampler;
+  bool has_ids = true;  // false: a prompt that is a number of tokens
 };
 
 /// Times of one kind of iteration, by operator: those of all layers together.

@@ -339,3 +339,37 @@ TEST_CASE("an iteration of any length is laid out in GSM and DDR that are there"
   }
   CHECK(most > machine().cluster.gsm_bytes / 4);  // the test comes near the limit
 }
+
+TEST_CASE("weights that are mapped give the bits of weights that are copied", "[backend]") {
+  const Folder folder;
+  ::setenv("MTSIM_MODEL_CACHE", folder.path("cache").c_str(), 1);
+  models::RandomModel model = small_model();
+  model.type = models::ElementType::f16;  // borrowed in FP16, packed in FP32 and where a matrix is transposed
+  model.config.tie_word_embeddings = GENERATE(false, true);
+  const models::Checkpoint checkpoint = make_model(folder, model);
+  std::vector<std::int64_t> ids{1, 17, 200, 33, 5};
+  for (const kernels::DType dtype : {kernels::DType::f32, kernels::DType::f16}) {
+    ClusterBackendOptions options;
+    options.dtype = dtype;
+    options.longest = 8;
+    std::vector<std::vector<float>> logits;
+    for (const std::int64_t mapped_from : {std::int64_t{0}, k_mapped_from}) {
+      options.mapped_from = mapped_from;
+      ClusterBackend backend(fresh({}), checkpoint.config(), &checkpoint, options);
+      logits.push_back(logits_of(backend, ids, 5));
+    }
+    CHECK(logits[0] == logits[1]);
+  }
+  ::unsetenv("MTSIM_MODEL_CACHE");
+}
+
+TEST_CASE("more layers than a model has are refused", "[backend]") {
+  const Folder folder;
+  const models::Checkpoint checkpoint = make_model(folder, small_model());
+  ClusterBackendOptions options;
+  options.longest = 8;
+  options.layers = 3;
+  CHECK(error_of([&] {
+          ClusterBackend(fresh({}), checkpoint.config(), &checkpoint, options);
+        }).find("3 layers asked") != std::string::npos);
+}

@@ -3,6 +3,8 @@
 // told to.
 #include "runtime/generation.h"
 
+#include <limits>
+
 #include "tests/runtime/support.h"
 
 using namespace mtsim;
@@ -42,15 +44,21 @@ class Script final : public Backend {
     m_length += std::ssize(ids);
     IterationResult result;
     result.cycles = 10 * std::ssize(ids);
+    if (std::ssize(given) == faults_at) {
+      result.fault = sim::Fault{};
+      result.fault->message = "load outside AM";
+      return result;
+    }
     if (!m_has_values) return result;
     result.logits.assign(static_cast<std::size_t>(m_config.vocab_size), 0);
     result.logits[static_cast<std::size_t>(7 * m_length % m_config.vocab_size)] = 1;
+    if (std::ssize(given) == spoilt_at) result.logits[3] = std::numeric_limits<float>::quiet_NaN();
     result.logits_rows = 1;
     return result;
   }
 
   std::vector<std::vector<std::int32_t>> given;
-  std::int64_t reserved = 0, begun = 0, ended = 0, fails_at = -1;
+  std::int64_t reserved = 0, begun = 0, ended = 0, fails_at = -1, faults_at = -1, spoilt_at = -1;
   bool has_room = true;
 
  private:
@@ -148,7 +156,7 @@ TEST_CASE("prompts that are none are refused before anything runs", "[generation
 
 TEST_CASE("a generation that fails gives its room back", "[generation]") {
   Script script;
-  script.fails_at = 2;
+  script.fails_at = 1;
   CHECK(error_of([&] { generate(script, Ids{1, 2}, {4, {}}); }) == "no luck");
   CHECK(script.ended == 1);
 }
@@ -161,4 +169,21 @@ TEST_CASE("the longest context is the prompt and all tokens but the last, within
   CHECK(longest_context(config, 10, 20) == 29);
   CHECK(longest_context(config, 10, 91) == 100);
   CHECK(longest_context(config, 10, 92) == 100);
+}
+
+TEST_CASE("what goes wrong behind the first iteration keeps what was done", "[generation]") {
+  const auto failed = [](auto change, std::size_t steps, std::string_view why) {
+    Script script;
+    change(script);
+    const Generation generation = generate(script, Ids{1, 2}, {5, {}});
+    CHECK(generation.stop == StopReason::failure);
+    CHECK(generation.generated == 2);
+    CHECK(generation.ids.size() == 4);
+    CHECK(generation.steps.size() == steps);
+    CHECK(generation.failure.find(why) != std::string::npos);
+    CHECK(script.ended == 1);
+  };
+  failed([](Script& s) { s.fails_at = 3; }, 2, "no luck");
+  failed([](Script& s) { s.faults_at = 3; }, 3, "load outside AM");
+  failed([](Script& s) { s.spoilt_at = 3; }, 3, "logit");
 }

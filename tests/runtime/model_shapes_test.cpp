@@ -39,7 +39,7 @@ void check(const models::Checkpoint& checkpoint, kernels::DType dtype = kernels:
   std::int64_t at = 0;
   for (const std::int64_t tokens : {13, 1, 1, 5}) {
     const IterationResult result = backend.run({{{0, {ids.begin() + at, ids.begin() + at + tokens}}}, true});
-    for (const std::string& finding : result.findings) FAIL_CHECK(finding);
+    for (const sim::Finding& finding : result.findings) FAIL_CHECK(finding.message);
     got.insert(got.end(), result.logits.begin(), result.logits.end());
     at += tokens;
   }

@@ -47,7 +47,7 @@ Times times_of(const models::LlamaConfig& config, const models::Checkpoint* chec
   REQUIRE(backend.begin(0, 22));
   const Times times{backend.run({{{0, std::vector<std::int32_t>(21, 5)}}}), backend.run({{{0, {6}}}})};
   for (const auto* result : {&times.prefill, &times.decode}) {
-    for (const std::string& finding : result->findings) FAIL(finding);
+    for (const sim::Finding& finding : result->findings) FAIL(finding.message);
   }
   return times;
 }

@@ -61,7 +61,7 @@ std::vector<float> logits_of(Backend& backend, std::span<const std::int64_t> ids
     const auto part =
         ids.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(std::min(chunk, std::ssize(ids) - at)));
     const IterationResult result = backend.run({{{0, {part.begin(), part.end()}}}, true});
-    for (const std::string& finding : result.findings) FAIL(finding);
+    for (const sim::Finding& finding : result.findings) FAIL(finding.message);
     logits.insert(logits.end(), result.logits.begin(), result.logits.end());
   }
   backend.end(0);
