@@ -131,7 +131,8 @@ std::int64_t IterationShape::logits_rows() const {
 double IterationShape::scores() const {
   double sum = 0;
   for (const SequenceStep& sequence : sequences)
-    sum += static_cast<double>(sequence.tokens) * static_cast<double>(sequence.context + sequence.tokens);
+    sum += static_cast<double>(sequence.tokens) *
+           (static_cast<double>(sequence.context) + static_cast<double>(sequence.tokens + 1) / 2);
   return sum;
 }
 

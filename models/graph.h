@@ -85,7 +85,7 @@ struct IterationShape {
 
   std::int64_t tokens() const;
   std::int64_t logits_rows() const;
-  /// Scores of one head, those that a causal mask hides included.
+  /// Scores of one head, without those that the causal mask hides.
   double scores() const;
 };
 

@@ -106,7 +106,7 @@ class SafetensorsWriter {
 
   void write(const std::string& path, const std::vector<NewTensor>& tensors) {
     StreamedFile file(path);
-    Json header = {{"__metadata__", {{"format", "pt"}}}};
+    nlohmann::json header = {{"__metadata__", {{"format", "pt"}}}};  // thousands of keys: not in a list
     std::uint64_t offset = 0;
     for (const auto& tensor : tensors) {
       header[tensor.name] = {{"dtype", to_string(m_model.type)},
@@ -211,14 +211,15 @@ WrittenModel write_random_model(const std::string& folder, const RandomModel& mo
   SafetensorsWriter writer(model, progress);
   written.weight_bytes = writer.all_bytes();
   const auto shards = shards_of(model);
-  Json index = {{"metadata", {{"total_size", writer.all_bytes()}}}, {"weight_map", Json::object()}};
+  auto weight_map = nlohmann::json::object();
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const std::string name = shards.size() == 1 ? "model.safetensors"
                                                 : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
-    for (const auto& tensor : shards[i]) index["weight_map"][tensor.name] = name;
+    for (const auto& tensor : shards[i]) weight_map[tensor.name] = name;
     writer.write(target.temporary() + "/" + name, shards[i]);
     written.files.push_back(name);
   }
+  const Json index = {{"metadata", {{"total_size", writer.all_bytes()}}}, {"weight_map", weight_map}};
   if (shards.size() > 1) write_text(target.temporary(), "model.safetensors.index.json", index.dump(2) + "\n", written);
   write_text(target.temporary(), "tokenizer.model", made_tokenizer(model.config.vocab_size), written);
   target.commit();

@@ -127,6 +127,10 @@ std::vector<std::int64_t> prompt_of(const GenerateOptions& options, const Model&
   const int given = static_cast<int>(!options.prompt.empty()) + static_cast<int>(!options.prompt_ids.empty()) +
                     static_cast<int>(options.prompt_tokens > 0);
   if (given != 1) throw UsageError("give one of --prompt, --prompt-ids and, for timing, --prompt-tokens");
+  if (options.prompt_tokens > model.config.max_positions) {
+    throw UsageError(fmt::format("--prompt-tokens {}: the context of {} holds {}", options.prompt_tokens,
+                                 model.config.name, model.config.max_positions));
+  }
   if (options.prompt_tokens > 0) {
     if (backend != BackendKind::timing)
       throw UsageError("--prompt-tokens has no tokens to compute with; it is for --backend timing");
@@ -281,6 +285,12 @@ int generate_command(const GenerateOptions& options, const CommonOptions& common
   if (!launches.suppressed.empty()) json["suppressed"] = findings_json(launches.suppressed);
   emit(common, json, text);
   if (watch) watch->finish();
+  if (generation.stop == runtime::StopReason::context) {
+    std::fputs(fmt::format("mtsim: stopped behind {} of {} tokens: the context of {} is full\n", generation.generated,
+                           options.tokens, model.config.max_positions)
+                   .c_str(),
+               stderr);
+  }
   if (generation.stop == runtime::StopReason::failure) throw ProgramFailed(generation.failure);
   return launches.findings.empty() ? k_exit_done : k_exit_failed;
 }

@@ -17,6 +17,8 @@ namespace mtsim::scenarios {
 
 namespace {
 
+constexpr std::int64_t k_largest_batch = 1 << 16;
+
 struct PlanOptions {
   std::string model;
   bool show_graph = false;
@@ -109,6 +111,12 @@ int plan_command(const PlanOptions& options, const CommonOptions& common) {
   config.head_dim = runtime::HeadLayout::of(config).padded;
   if (options.layer >= config.layers)
     throw UsageError(fmt::format("--layer {}: {} has layers 0 to {}", options.layer, config.name, config.layers - 1));
+  if (options.tokens > config.max_positions || options.context > config.max_positions - options.tokens) {
+    throw UsageError(fmt::format("--tokens {} behind --context {}: the context of {} holds {}", options.tokens,
+                                 options.context, config.name, config.max_positions));
+  }
+  if (options.batch > k_largest_batch)
+    throw UsageError(fmt::format("--batch {}: at most {} sequences", options.batch, k_largest_batch));
   const sim::Machine machine = load_machine(common);
   const runtime::ExecutionPlan plan = runtime::ExecutionPlan::named(options.plan);
   const models::IterationShape shape{
