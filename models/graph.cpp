@@ -29,49 +29,34 @@ int Graph::add(Node node) {
   return static_cast<int>(nodes.size()) - 1;
 }
 
-int Graph::producer(int tensor) const {
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const auto& outputs = nodes[i].outputs;
-    if (std::find(outputs.begin(), outputs.end(), tensor) != outputs.end()) return static_cast<int>(i);
-  }
-  return -1;
-}
-
-std::vector<int> Graph::consumers(int tensor) const {
-  std::vector<int> result;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const auto& inputs = nodes[i].inputs;
-    if (std::find(inputs.begin(), inputs.end(), tensor) != inputs.end()) result.push_back(static_cast<int>(i));
-  }
-  return result;
-}
-
-std::vector<int> Graph::order() const {
-  std::vector<int> made_by(tensors.size(), -1);
-  const auto check = [&](const Node& node, int tensor) {
-    if (tensor < 0 || tensor >= static_cast<int>(tensors.size()))
-      throw ModelError(fmt::format("graph: {} names tensor {}, there are {}", node.name, tensor, tensors.size()));
+GraphEdges::GraphEdges(const Graph& graph) : producer(graph.tensors.size(), -1), consumers(graph.tensors.size()) {
+  const auto checked = [&](const Node& node, int tensor) {
+    if (tensor < 0 || tensor >= static_cast<int>(graph.tensors.size()))
+      throw ModelError(fmt::format("graph: {} names tensor {}, there are {}", node.name, tensor, graph.tensors.size()));
     return static_cast<std::size_t>(tensor);
   };
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    for (const int tensor : nodes[i].outputs) {
-      int& maker = made_by[check(nodes[i], tensor)];
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    for (const int tensor : node.outputs) {
+      int& maker = producer[checked(node, tensor)];
       if (maker >= 0) {
         throw ModelError(fmt::format("graph: {} is made by {} and by {}",
-                                     tensors[static_cast<std::size_t>(tensor)].name,
-                                     nodes[static_cast<std::size_t>(maker)].name, nodes[i].name));
+                                     graph.tensors[static_cast<std::size_t>(tensor)].name,
+                                     graph.nodes[static_cast<std::size_t>(maker)].name, node.name));
       }
       maker = static_cast<int>(i);
     }
+    for (const int tensor : node.inputs) consumers[checked(node, tensor)].push_back(static_cast<int>(i));
   }
+}
+
+std::vector<int> Graph::order() const {
+  const GraphEdges edges(*this);
   std::vector<int> missing(nodes.size());
-  std::vector<std::vector<int>> next(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     for (const int tensor : nodes[i].inputs) {
-      const std::size_t at = check(nodes[i], tensor);
-      const int maker = made_by[at];
-      if (maker >= 0) {
-        next[static_cast<std::size_t>(maker)].push_back(static_cast<int>(i));
+      const auto at = static_cast<std::size_t>(tensor);
+      if (edges.producer[at] >= 0) {
         ++missing[i];
       } else if (tensors[at].kind == TensorKind::activation) {
         throw ModelError(fmt::format("graph: {} reads {}, which no operator makes", nodes[i].name, tensors[at].name));
@@ -87,8 +72,10 @@ std::vector<int> Graph::order() const {
     const int node = ready.top();
     ready.pop();
     result.push_back(node);
-    for (const int follower : next[static_cast<std::size_t>(node)]) {
-      if (--missing[static_cast<std::size_t>(follower)] == 0) ready.push(follower);
+    for (const int tensor : nodes[static_cast<std::size_t>(node)].outputs) {
+      for (const int follower : edges.consumers[static_cast<std::size_t>(tensor)]) {
+        if (--missing[static_cast<std::size_t>(follower)] == 0) ready.push(follower);
+      }
     }
   }
   if (result.size() != nodes.size()) {

@@ -57,9 +57,6 @@ struct Graph {
 
   int add(GraphTensor tensor);
   int add(Node node);
-  /// -1 when no node makes it.
-  int producer(int tensor) const;
-  std::vector<int> consumers(int tensor) const;
   /// Nodes so that each comes behind those it needs; of those that might come next the first one. Throws ModelError for
   /// a cycle, a tensor that two nodes make, an activation that none makes, and indices that there are not.
   std::vector<int> order() const;
@@ -69,6 +66,15 @@ struct Graph {
   double density(const Node& node) const;
   /// Multiply-accumulates per byte of all it reads and writes, at so many bytes an element: its place in the roofline.
   double intensity(const Node& node, std::int64_t bytes_per_element) const;
+};
+
+/// Who makes and who reads each tensor of a graph. Throws ModelError for a tensor that two nodes make, and for indices
+/// that there are not.
+struct GraphEdges {
+  explicit GraphEdges(const Graph& graph);
+
+  std::vector<int> producer;                // of each tensor; -1: no node
+  std::vector<std::vector<int>> consumers;  // of each tensor, by index; a node that reads it twice is there twice
 };
 
 /// New tokens of one sequence.

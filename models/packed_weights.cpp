@@ -11,6 +11,7 @@
 
 #include "models/error.h"
 #include "models/packed_file.h"
+#include "models/row_blocks.h"
 
 namespace mtsim::models {
 
@@ -19,7 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Rows of a source that are transposed together: 128 bytes of each row of the result in FP16.
-constexpr std::int64_t k_block_rows = 64;
 
 std::uint64_t align(std::uint64_t bytes) { return (bytes + k_page_bytes - 1) / k_page_bytes * k_page_bytes; }
 
@@ -56,37 +56,25 @@ bool can_borrow(const Tensor& tensor, const PackedMatrix& matrix, const MatrixVi
          view.row_elements == view.columns && address % static_cast<std::uintptr_t>(row_bytes(type, 1)) == 0;
 }
 
-void read(const Tensor& tensor, std::int64_t first, std::int64_t count, float* to) {
-  tensor.read_f32(first, count, to);
-}
-void read(const Tensor& tensor, std::int64_t first, std::int64_t count, std::uint16_t* to) {
-  tensor.read_f16(first, count, to);
-}
-
 /// All parts into `to` [rows, row_elements], which is zero.
 template <class T>
 void pack(const Checkpoint& checkpoint, const PackedMatrix& matrix, const MatrixView& view, T* to) {
   std::int64_t done = 0;  // rows of out
-  std::vector<T> block;
   for (const auto& part : matrix.parts) {
     const Tensor& tensor = checkpoint.tensor(part.role, part.layer);
     const bool is_vector = shape_of(part.role, checkpoint.config()).size() == 1;
     if (is_vector) {
-      read(tensor, 0, 1, to + done);
+      read_rows(tensor, 0, 1, to + done);
       done += tensor.columns;
       continue;
     }
-    block.resize(static_cast<std::size_t>(k_block_rows * tensor.columns));
-    for (std::int64_t row = 0; row < tensor.rows; row += k_block_rows) {
-      const std::int64_t rows = std::min(k_block_rows, tensor.rows - row);
-      read(tensor, row, rows, block.data());
+    for_each_row_block<T>(tensor, [&](std::int64_t row, std::int64_t rows, const T* block) {
       for (std::int64_t i = 0; !matrix.transposed && i < rows; ++i)
-        std::copy_n(&block[static_cast<std::size_t>(i * tensor.columns)], tensor.columns,
-                    to + (done + row + i) * view.row_elements);
+        std::copy_n(block + i * tensor.columns, tensor.columns, to + (done + row + i) * view.row_elements);
       for (std::int64_t j = 0; matrix.transposed && j < tensor.columns; ++j)
         for (std::int64_t i = 0; i < rows; ++i)
-          to[j * view.row_elements + done + row + i] = block[static_cast<std::size_t>(i * tensor.columns + j)];
-    }
+          to[j * view.row_elements + done + row + i] = block[i * tensor.columns + j];
+    });
     done += tensor.rows;
   }
 }

@@ -6,10 +6,7 @@
 
 namespace mtsim::runtime {
 
-sim::LaunchResult ThreadGroup::exec(const sim::DspProgram& program) {
-  ++m_launches;
-  return m_cluster.launch(program);
-}
+sim::LaunchResult ThreadGroup::exec(const sim::DspProgram& program) { return m_cluster.launch(program); }
 
 sim::DspProgram unified_kernel(std::vector<sim::DspProgram> programs, ProgramMet met) {
   const auto all = std::make_shared<const std::vector<sim::DspProgram>>(std::move(programs));

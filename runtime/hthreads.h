@@ -20,11 +20,8 @@ class ThreadGroup {
   /// Creates the group, runs `program` on all cores and waits. A fault of the program is in the result.
   sim::LaunchResult exec(const sim::DspProgram& program);
 
-  std::int64_t launches() const { return m_launches; }
-
  private:
   sim::Cluster& m_cluster;
-  std::int64_t m_launches = 0;
 };
 
 /// Programs one behind the other: between them each core frees its memory and all cores meet. `met(i)` is told on each

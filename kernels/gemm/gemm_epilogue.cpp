@@ -7,11 +7,10 @@
 #include <algorithm>
 
 #include "kernels/gemm/gemm_program.h"
+#include "sim/arena.h"
 
 namespace mtsim::kernels::gemm {
 namespace {
-
-constexpr std::int64_t k_am_alignment = 256;  // of vector_malloc
 
 [[noreturn]] void refuse(const GemmPlan& plan, const RopeEpilogue& rope, const std::string& what) {
   throw KernelError(fmt::format("gemm m={} n={} k={} with RoPE of heads of {}: {}, or run rope behind the gemm",
@@ -19,7 +18,8 @@ constexpr std::int64_t k_am_alignment = 256;  // of vector_malloc
 }
 
 std::int64_t rope_bytes(const RopeLayout& layout, std::int64_t rows) {
-  return round_up(layout.angles * 4, k_am_alignment) + round_up(rows * layout.table_pitch(), k_am_alignment);
+  return round_up(layout.angles * 4, sim::Arena::k_alignment) +
+         round_up(rows * layout.table_pitch(), sim::Arena::k_alignment);
 }
 
 }  // namespace

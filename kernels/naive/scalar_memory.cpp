@@ -4,17 +4,19 @@
 #include <fmt/format.h>
 
 #include "kernels/library.h"
+#include "kernels/round.h"
+#include "sim/arena.h"
 
 namespace mtsim::kernels {
 namespace {
 
 constexpr std::int64_t k_word_elements = 4;  // widened and narrowed at a time
-constexpr std::int64_t k_alignment = 256;    // of scalar_malloc
 
 constexpr std::int64_t padded(std::int64_t columns) {
   return (columns + k_word_elements - 1) / k_word_elements * k_word_elements;
 }
-constexpr std::int64_t allocated(std::int64_t bytes) { return (bytes + k_alignment - 1) / k_alignment * k_alignment; }
+/// What scalar_malloc takes for it.
+constexpr std::int64_t allocated(std::int64_t bytes) { return round_up(bytes, sim::Arena::k_alignment); }
 
 }  // namespace
 

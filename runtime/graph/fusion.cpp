@@ -8,6 +8,8 @@
 #include <optional>
 #include <set>
 
+#include "sim/arena.h"
+
 namespace mtsim::runtime {
 namespace {
 
@@ -18,15 +20,12 @@ using models::TensorKind;
 class Fuser {
  public:
   Fuser(const Graph& graph, const FusionTarget& target)
-      : m_graph(graph), m_target(target), m_order(graph.order()), m_unit_of(graph.nodes.size(), -1) {
+      : m_graph(graph), m_target(target), m_order(graph.order()), m_edges(graph), m_unit_of(graph.nodes.size(), -1) {
     m_place.resize(graph.nodes.size());
     for (std::size_t i = 0; i < m_order.size(); ++i) m_place[index(m_order[i])] = static_cast<int>(i);
-    m_producer.assign(graph.tensors.size(), -1);
-    m_consumers.resize(graph.tensors.size());
-    for (const int node : m_order) {
-      for (const int tensor : at(node).outputs) m_producer[index(tensor)] = node;
-      for (const int tensor : at(node).inputs) m_consumers[index(tensor)].push_back(node);
-    }
+    for (const Node& node : graph.nodes) m_works.push_back(target.working_set(node));
+    for (std::size_t tensor = 0; tensor < graph.tensors.size(); ++tensor)
+      m_blocked.push_back(blocked(static_cast<int>(tensor)));
   }
 
   Fusion run() {
@@ -73,7 +72,7 @@ class Fuser {
   /// back.
   std::optional<int> needs_later(int node, int unit) const {
     for (const int tensor : at(node).inputs) {
-      const int maker = m_producer[index(tensor)];
+      const int maker = m_edges.producer[index(tensor)];
       if (maker >= 0 && m_unit_of[index(maker)] != unit && reaches(unit, maker)) return maker;
     }
     return std::nullopt;
@@ -98,7 +97,7 @@ class Fuser {
         for (const int member : m_members[index(its)]) visit(member);
       }
       for (const int tensor : at(now).inputs) {
-        if (m_producer[index(tensor)] >= 0) visit(m_producer[index(tensor)]);
+        if (m_edges.producer[index(tensor)] >= 0) visit(m_edges.producer[index(tensor)]);
       }
     }
     return false;
@@ -112,7 +111,7 @@ class Fuser {
     for (const int tensor : at(node).inputs) {
       if (!is_activation(tensor)) continue;
       if (has_weights(node)) {
-        for (const int sibling : m_consumers[index(tensor)]) {
+        for (const int sibling : m_edges.consumers[index(tensor)]) {
           const int unit = m_unit_of[index(sibling)];
           if (sibling == node || unit < 0 || !is_high(sibling) || !has_weights(sibling)) continue;
           if (at(sibling).layer != at(node).layer || needs_later(node, unit)) continue;
@@ -130,15 +129,15 @@ class Fuser {
     }
     begin_unit(node);
     for (const int tensor : at(node).inputs) {
-      if (is_activation(tensor) && m_producer[index(tensor)] >= 0)
-        stop(m_producer[index(tensor)], node,
+      if (is_activation(tensor) && m_edges.producer[index(tensor)] >= 0)
+        stop(m_edges.producer[index(tensor)], node,
              fmt::format("{} is of high density and begins a unit: {}", at(node).name, why));
     }
   }
   /// The unit of the high-density operator without weights from which `tensor` comes through low ones alone.
   std::optional<int> row_unit(int tensor) const {
-    const int maker = m_producer[index(tensor)];
-    if (maker < 0 || m_consumers[index(tensor)].size() != 1) return std::nullopt;
+    const int maker = m_edges.producer[index(tensor)];
+    if (maker < 0 || m_edges.consumers[index(tensor)].size() != 1) return std::nullopt;
     if (is_high(maker)) return has_weights(maker) ? std::nullopt : std::optional(m_unit_of[index(maker)]);
     for (const int input : at(maker).inputs) {
       if (is_activation(input)) {
@@ -150,10 +149,10 @@ class Fuser {
   /// With the low-density operators between, if all of them can; else why not.
   std::string join_rows(int node, int tensor, int unit) {
     std::vector<int> chain{node};
-    for (int maker = m_producer[index(tensor)]; m_unit_of[index(maker)] != unit;) {
+    for (int maker = m_edges.producer[index(tensor)]; m_unit_of[index(maker)] != unit;) {
       chain.push_back(maker);
       const auto& inputs = at(maker).inputs;
-      maker = m_producer[index(*std::find_if(inputs.begin(), inputs.end(), [&](int input) {
+      maker = m_edges.producer[index(*std::find_if(inputs.begin(), inputs.end(), [&](int input) {
         return is_activation(input) && row_unit(input) == std::optional(unit);
       }))];
     }
@@ -187,7 +186,7 @@ class Fuser {
   void trail(int node) {
     int unit = -1, from = -1;
     for (const int tensor : at(node).inputs) {
-      const int maker = m_producer[index(tensor)];
+      const int maker = m_edges.producer[index(tensor)];
       if (maker < 0 || m_unit_of[index(maker)] < 0) continue;
       if (from < 0 || m_place[index(maker)] > m_place[index(from)]) {
         unit = m_unit_of[index(maker)];
@@ -210,7 +209,7 @@ class Fuser {
   void lead(int node) {
     int unit = -1, to = -1;
     for (const int tensor : at(node).outputs) {
-      for (const int consumer : m_consumers[index(tensor)]) {
+      for (const int consumer : m_edges.consumers[index(tensor)]) {
         const int its = m_unit_of[index(consumer)];
         if (at(consumer).layer != at(node).layer) {
           return stop(
@@ -236,7 +235,7 @@ class Fuser {
   void stay_alone(int node) {
     begin_unit(node);
     for (const int tensor : at(node).inputs) {
-      const int maker = m_producer[index(tensor)];
+      const int maker = m_edges.producer[index(tensor)];
       if (maker < 0 || m_stops.contains({maker, node})) continue;
       stop(maker, node, fmt::format("{} is in no unit with an operator of high density", at(node).name));
     }
@@ -251,8 +250,6 @@ class Fuser {
   }
 
   // --- Capacity.
-
-  static constexpr std::int64_t k_place = 256;  // values begin at multiples of so many bytes
 
   /// Values in GSM have their places while the unit runs, and the largest working set lies behind them: so much is
   /// enough however long each is needed.
@@ -269,14 +266,15 @@ class Fuser {
     return nodes;
   }
   bool closed(int tensor, int unit) const {
-    const auto& consumers = m_consumers[index(tensor)];
+    const auto& consumers = m_edges.consumers[index(tensor)];
     return is_activation(tensor) && !consumers.empty() &&
            std::all_of(consumers.begin(), consumers.end(), [&](int c) { return m_unit_of[index(c)] == unit; });
   }
   /// Whether only blocks of the tensor are there at a time: it passes between operators on rows, or is finished in AM.
   bool blocked(int tensor) const {
-    const int maker = m_producer[index(tensor)];
-    const auto& consumers = m_consumers[index(tensor)];
+    const int maker = m_edges.producer[index(tensor)];
+    if (maker < 0) return false;
+    const auto& consumers = m_edges.consumers[index(tensor)];
     const auto on_rows = [&](int node) { return !is_high(node) || !has_weights(node); };
     if (consumers.size() == 1 && is_high(maker) && m_target.has_epilogue(at(maker), at(consumers.front()))) return true;
     return on_rows(maker) && std::all_of(consumers.begin(), consumers.end(), [&](int c) {
@@ -291,11 +289,11 @@ class Fuser {
       for (const int tensor : at(node).outputs) {
         if (!closed(tensor, unit)) continue;
         result.on_chip.push_back(tensor);
-        if (blocked(tensor)) continue;
+        if (m_blocked[index(tensor)]) continue;
         result.in_gsm.push_back(tensor);
-        held += (bytes(tensor) + k_place - 1) / k_place * k_place;
+        held += (bytes(tensor) + sim::Arena::k_alignment - 1) / sim::Arena::k_alignment * sim::Arena::k_alignment;
       }
-      const std::int64_t works = m_target.working_set(at(node)).gsm;
+      const std::int64_t works = m_works[index(node)].gsm;
       if (works > result.works || result.busiest < 0) {
         result.works = works;
         result.busiest = node;
@@ -314,7 +312,7 @@ class Fuser {
       return fmt::format("on-chip memory: {}; {} available", text, has.gsm);
     }
     for (const int node : m_members[index(unit)]) {
-      const OnChip needs = m_target.working_set(at(node));
+      const OnChip& needs = m_works[index(node)];
       if (needs.am > has.am)
         return fmt::format("on-chip memory: {} needs {} bytes of AM, {} available", at(node).name, needs.am, has.am);
       if (needs.sm > has.sm)
@@ -357,7 +355,7 @@ class Fuser {
     for (const int node : m_order) {
       const int unit = m_unit_of[index(node)];
       for (const int tensor : at(node).inputs) {
-        const int maker = m_producer[index(tensor)];
+        const int maker = m_edges.producer[index(tensor)];
         if (maker < 0 || m_unit_of[index(maker)] == unit) continue;
         if (followers[index(m_unit_of[index(maker)])].insert(unit).second) ++missing[index(unit)];
       }
@@ -383,8 +381,9 @@ class Fuser {
   const FusionTarget& m_target;
   const std::vector<int> m_order;
   std::vector<int> m_place;  // of a node in m_order
-  std::vector<int> m_producer;
-  std::vector<std::vector<int>> m_consumers;
+  const models::GraphEdges m_edges;
+  std::vector<OnChip> m_works;  // of each node
+  std::vector<bool> m_blocked;  // of each tensor
   std::vector<int> m_unit_of;
   std::vector<std::vector<int>> m_members;
   std::map<std::pair<int, int>, FusionStop> m_stops;

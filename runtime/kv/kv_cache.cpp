@@ -24,10 +24,6 @@ KvOptions parse_kv_options(const std::string& text) {
       fmt::format("KV cache '{}': reserve, paged or paged(BLOCK), BLOCK positions being a multiple of 4", text));
 }
 
-std::int64_t kv_bytes_per_position(const models::LlamaConfig& config, std::int64_t bytes_per_element) {
-  return config.kv_bytes_per_token(bytes_per_element);
-}
-
 KvCache::KvCache(const models::LlamaConfig& config, const KvOptions& options, std::int64_t bytes_per_element,
                  std::int64_t budget, std::int64_t longest)
     : m_mode(options.mode), m_longest(longest) {
@@ -35,7 +31,7 @@ KvCache::KvCache(const models::LlamaConfig& config, const KvOptions& options, st
   m_block = options.block > 0                 ? options.block
             : options.mode == KvMode::reserve ? (longest + unit - 1) / unit * unit
                                               : k_kv_block;
-  m_block_bytes = m_block * kv_bytes_per_position(config, bytes_per_element);
+  m_block_bytes = m_block * config.kv_bytes_per_token(bytes_per_element);
   m_blocks = std::max<std::int64_t>(budget, 0) / m_block_bytes;
   const std::int64_t needed = (longest + m_block - 1) / m_block;
   if (m_blocks < needed) {

@@ -29,9 +29,6 @@ inline constexpr std::int64_t k_kv_block = 512;
 /// "reserve", "paged", "paged(256)". Throws RuntimeError.
 KvOptions parse_kv_options(const std::string& text);
 
-/// Bytes of K and V of one position in all layers (Table of models; the KV term of eq. 16).
-std::int64_t kv_bytes_per_position(const models::LlamaConfig& config, std::int64_t bytes_per_element);
-
 class KvCache {
  public:
   /// `budget`: bytes for all blocks. `longest`: positions of the longest context. Throws RuntimeError when not one

@@ -21,10 +21,6 @@ sim::Pointer Library::weight(const Node& node) const {
   return m_context.model.weight(m_context.plans.tensor(node.inputs[1]).name);
 }
 
-kernels::RopePairs Library::pairs() const {
-  return config().rope_pairs == models::RopePairs::half ? kernels::RopePairs::half : kernels::RopePairs::interleaved;
-}
-
 Library::Gated Library::gated(const Node& silu, const Node& mul) const {
   const int gate = silu.inputs.front();
   const int up = mul.inputs[0] == silu.outputs.front() ? mul.inputs[1] : mul.inputs[0];

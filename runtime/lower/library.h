@@ -87,7 +87,6 @@ class Library {
   const models::GraphTensor& shape_of_output(const models::Node& node) const { return m_context.plans.output(node); }
   const models::LlamaConfig& config() const { return m_context.model.config(); }
   kernels::DType dtype() const { return m_context.model.dtype(); }
-  kernels::RopePairs pairs() const;
   float eps() const { return static_cast<float>(config().rms_norm_eps); }
   const sim::MachineConfig& machine() const { return m_context.cluster.machine(); }
 

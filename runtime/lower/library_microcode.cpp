@@ -63,8 +63,8 @@ class MicrocodeLibrary final : public Library {
   OperatorPrograms rope(const Node& node) override {
     const GraphTensor& x = shape_of_input(node);
     const std::int64_t head_dim = config().head_dim;
-    const kernels::RopePlan plan = kernels::plan_rope({x.rows, x.columns / head_dim, head_dim}, pairs(), dtype(),
-                                                      {0, m_context.batch.positions}, 0, machine());
+    const kernels::RopePlan plan = kernels::plan_rope({x.rows, x.columns / head_dim, head_dim}, rope_pairs(config()),
+                                                      dtype(), {0, m_context.batch.positions}, 0, machine());
     const auto frequencies = m_context.model.frequencies(plan.layout.frequencies(m_context.model.inv_freq()));
     return {"rope", {kernels::rope(m_context.cluster, plan, {input(node), frequencies, output(node)})}};
   }

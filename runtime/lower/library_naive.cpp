@@ -128,7 +128,7 @@ class NaiveLibrary final : public Library {
     return kernels::naive_gemm(m_context.cluster, plan, {input(node), {weight(node)}, y});
   }
   sim::DspProgram rotation(const GraphTensor& x, sim::Pointer from, sim::Pointer to) const {
-    const bool is_half = pairs() == kernels::RopePairs::half;
+    const bool is_half = rope_pairs(config()) == kernels::RopePairs::half;
     NaiveRowsShape shape = rows_of(is_half ? NaiveOp::rope_half : NaiveOp::rope_interleaved, x);
     shape.heads = x.columns / config().head_dim;
     shape.positions = m_context.batch.positions;

@@ -10,6 +10,7 @@
 #include "runtime/error.h"
 #include "runtime/lower/arena.h"
 #include "runtime/lower/library.h"
+#include "sim/arena.h"
 
 namespace mtsim::runtime {
 namespace {
@@ -18,8 +19,6 @@ using models::Graph;
 using models::Node;
 using models::NodeKind;
 using models::TensorKind;
-
-constexpr std::int64_t k_alignment = 256;  // of values in DDR and GSM, as of ddr_malloc
 
 /// Nodes that one operator of the library computes, and the unit it is in.
 struct Group {
@@ -39,14 +38,8 @@ class Lowering {
                               {cluster, model, plans, batch, input, [this](int tensor) { return place(tensor); }})),
         m_bytes(bytes_of(model.dtype())),
         m_places(graph.tensors.size()),
-        m_grouped(graph.nodes.size()) {
-    m_producer.assign(graph.tensors.size(), -1);
-    m_consumers.resize(graph.tensors.size());
-    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-      for (const int tensor : graph.nodes[i].outputs) m_producer[index(tensor)] = static_cast<int>(i);
-      for (const int tensor : graph.nodes[i].inputs) m_consumers[index(tensor)].push_back(static_cast<int>(i));
-    }
-  }
+        m_grouped(graph.nodes.size()),
+        m_edges(graph) {}
 
   LoweredIteration run() {
     make_groups();
@@ -119,13 +112,13 @@ class Lowering {
   }
   bool same_unit(int a, int b) const { return m_fusion.unit_of[index(a)] == m_fusion.unit_of[index(b)]; }
   std::optional<int> consumer(int i, NodeKind kind) const {
-    for (const int c : m_consumers[index(node(i).outputs.front())]) {
+    for (const int c : m_edges.consumers[index(node(i).outputs.front())]) {
       if (node(c).kind == kind) return c;
     }
     return std::nullopt;
   }
   std::optional<int> only_consumer(int i, NodeKind kind) const {
-    return m_consumers[index(node(i).outputs.front())].size() == 1 ? consumer(i, kind) : std::nullopt;
+    return m_edges.consumers[index(node(i).outputs.front())].size() == 1 ? consumer(i, kind) : std::nullopt;
   }
   int require_consumer(int i, NodeKind kind) const {
     const auto found = only_consumer(i, kind);
@@ -134,7 +127,7 @@ class Lowering {
   }
   int require_producer(int i, NodeKind kind) const {
     for (const int input : node(i).inputs) {
-      const int maker = m_producer[index(input)];
+      const int maker = m_edges.producer[index(input)];
       if (maker >= 0 && node(maker).kind == kind) return maker;
     }
     refuse(i, "the library has it only together with what comes before in a Llama layer");
@@ -159,8 +152,8 @@ class Lowering {
         for (const int t : node(i).outputs) {
           if (tensor(t).kind != TensorKind::activation) continue;
           int end = static_cast<int>(g);
-          bool inside = !m_consumers[index(t)].empty();
-          for (const int c : m_consumers[index(t)]) {
+          bool inside = !m_edges.consumers[index(t)].empty();
+          for (const int c : m_edges.consumers[index(t)]) {
             end = std::max(end, group_of[index(c)]);
             inside = inside && group_of[index(c)] == static_cast<int>(g);
           }
@@ -172,12 +165,11 @@ class Lowering {
         }
       }
     }
-    const ArenaPlan arena = plan_arena(lives, k_alignment);
-    m_result.activation_bytes = arena.bytes;
+    const ArenaPlan arena = plan_arena(lives, sim::Arena::k_alignment);
     const sim::Pointer base = m_cluster.ddr_malloc(std::max<std::int64_t>(arena.bytes, 1));
     for (std::size_t i = 0; i < in_ddr.size(); ++i) m_places[index(in_ddr[i])] = base + arena.offsets[i];
     for (std::size_t unit = 0; unit < in_gsm.size(); ++unit) {
-      const ArenaPlan plan = plan_arena(gsm_lives[unit], k_alignment);
+      const ArenaPlan plan = plan_arena(gsm_lives[unit], sim::Arena::k_alignment);
       m_gsm_of_unit[unit] = plan.bytes;
       m_result.gsm_bytes = std::max(m_result.gsm_bytes, plan.bytes);
       for (std::size_t i = 0; i < in_gsm[unit].size(); ++i)
@@ -201,7 +193,6 @@ class Lowering {
     OperatorStep step;
     step.layer = last(group).layer;
     step.name = name_of(group);
-    step.unit = group.unit;
     for (const int i : group.nodes) {
       const NodeKind kind = node(i).kind;
       if (kind == NodeKind::linear || kind == NodeKind::scores || kind == NodeKind::values) step.macs += node(i).macs;
@@ -246,11 +237,10 @@ class Lowering {
   const OperatorPlans& m_plans;
   const std::unique_ptr<Library> m_library;
   const std::int64_t m_bytes;
-  std::vector<int> m_producer;
-  std::vector<std::vector<int>> m_consumers;
   std::vector<Group> m_groups;
   std::vector<sim::Pointer> m_places;  // of tensors
   std::vector<bool> m_grouped;
+  const models::GraphEdges m_edges;
   std::vector<std::int64_t> m_gsm_of_unit;
   sim::Cluster::Allocations m_kept;  // operands of the iteration included
   int m_unit = -1;

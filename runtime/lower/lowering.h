@@ -29,7 +29,6 @@ struct OperatorStep {
   std::string name;    // "layers.3.attention"
   std::string kernel;  // "gemm small_m + rope"
   int layer = -1;
-  int unit = 0;
   double macs = 0;
   std::vector<sim::DspProgram> programs;  // one behind the other
 };
@@ -38,7 +37,6 @@ struct LoweredIteration {
   std::vector<OperatorStep> steps;
   sim::Pointer logits;                 // [logits_rows, vocab], in DDR
   std::vector<std::string> host_work;  // tensors the host made for it
-  std::int64_t activation_bytes = 0;   // of the arena in DDR
   std::int64_t gsm_bytes = 0;          // most that a unit keeps in GSM
 };
 

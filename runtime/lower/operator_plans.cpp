@@ -9,7 +9,7 @@
 #include "kernels/library.h"
 #include "kernels/rmsnorm/rmsnorm.h"
 #include "kernels/silu_mul/silu_mul.h"
-#include "runtime/error.h"
+#include "runtime/weights/device_model.h"
 
 namespace mtsim::runtime {
 
@@ -38,11 +38,8 @@ OperatorPlans::OperatorPlans(const models::Graph& graph, const models::LlamaConf
 std::optional<kernels::GemmPlan> OperatorPlans::linear(const Node& node, const Node* rope) const {
   const models::GraphTensor &x = input(node), &y = output(node);
   kernels::GemmChoice choice;
-  if (rope != nullptr) {
-    const auto pairs =
-        m_config.rope_pairs == models::RopePairs::half ? kernels::RopePairs::half : kernels::RopePairs::interleaved;
-    choice.epilogue = kernels::RopeEpilogue{pairs, m_config.head_dim, 0, {0, m_batch.positions}};
-  }
+  if (rope != nullptr)
+    choice.epilogue = kernels::RopeEpilogue{rope_pairs(m_config), m_config.head_dim, 0, {0, m_batch.positions}};
   try {
     return kernels::plan_gemm({x.rows, y.columns, x.columns}, m_dtype, kernels::GemmTiles::of(m_dtype, choice), choice,
                               m_machine);

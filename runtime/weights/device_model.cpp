@@ -24,10 +24,6 @@ using models::Role;
 
 constexpr std::int64_t k_head_unit = 16;  // attention takes heads of multiples of it
 
-kernels::RopePairs pairs_of(models::RopePairs pairs) {
-  return pairs == models::RopePairs::half ? kernels::RopePairs::half : kernels::RopePairs::interleaved;
-}
-
 /// A weight of the graph and the tensor it is made of.
 struct Source {
   const char* name;  // in a layer "q.weight"
@@ -99,6 +95,10 @@ sim::Pointer map_bytes(sim::Cluster& cluster, const models::Checkpoint& checkpoi
 
 }  // namespace
 
+kernels::RopePairs rope_pairs(const models::LlamaConfig& config) {
+  return config.rope_pairs == models::RopePairs::half ? kernels::RopePairs::half : kernels::RopePairs::interleaved;
+}
+
 HeadLayout HeadLayout::of(const models::LlamaConfig& config) {
   return {config.head_dim, (config.head_dim + k_head_unit - 1) / k_head_unit * k_head_unit, config.rope_pairs};
 }
@@ -143,7 +143,7 @@ DeviceModel::DeviceModel(sim::Cluster& cluster, const models::LlamaConfig& confi
   if (config.tie_word_embeddings) m_weights.emplace("head.weight", weight("embedding"));
   add_frequencies(cluster, m_inv_freq);
   for (const std::int64_t heads : {m_config.heads, m_config.kv_heads}) {
-    const auto layout = kernels::RopeLayout::of(heads, m_config.head_dim, pairs_of(m_config.rope_pairs), m_dtype);
+    const auto layout = kernels::RopeLayout::of(heads, m_config.head_dim, rope_pairs(m_config), m_dtype);
     add_frequencies(cluster, layout.frequencies(m_inv_freq));
   }
 }

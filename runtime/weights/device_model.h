@@ -17,6 +17,9 @@
 
 namespace mtsim::runtime {
 
+/// What the kernels call it.
+kernels::RopePairs rope_pairs(const models::LlamaConfig& config);
+
 /// Where the elements of a head go: one index each, into a head of head_dim_padded elements.
 struct HeadLayout {
   std::int64_t dim = 0, padded = 0;

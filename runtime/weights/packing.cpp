@@ -1,38 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/weights/packing.h"
 
-#include <algorithm>
-#include <cstring>
+#include "models/row_blocks.h"
 
 namespace mtsim::runtime {
 namespace {
-
-constexpr std::int64_t k_rows = 64;  // of a checkpoint's matrix that are converted at a time
-
-void read(const models::Tensor& tensor, std::int64_t first, std::int64_t count, float* to) {
-  tensor.read_f32(first, count, to);
-}
-void read(const models::Tensor& tensor, std::int64_t first, std::int64_t count, std::uint16_t* to) {
-  tensor.read_f16(first, count, to);
-}
-
-/// Calls f(row, elements) for each row.
-template <class Element, class F>
-void for_each_row(const models::Tensor& tensor, const F& f) {
-  std::vector<Element> rows(static_cast<std::size_t>(k_rows * tensor.columns));
-  for (std::int64_t first = 0; first < tensor.rows; first += k_rows) {
-    const std::int64_t count = std::min(k_rows, tensor.rows - first);
-    read(tensor, first, count, rows.data());
-    f(first, count, rows.data());
-  }
-}
 
 template <class Element>
 std::vector<std::byte> transposed(const models::Tensor& tensor, const IndexMap& out, const IndexMap& in) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(out.size * in.size) * sizeof(Element));
   auto* to = reinterpret_cast<Element*>(bytes.data());
-  for_each_row<Element>(tensor, [&](std::int64_t first, std::int64_t count, const Element* rows) {
-    std::int64_t columns[k_rows];
+  models::for_each_row_block<Element>(tensor, [&](std::int64_t first, std::int64_t count, const Element* rows) {
+    std::int64_t columns[models::k_block_rows];
     for (std::int64_t row = 0; row < count; ++row) columns[row] = out(first + row);
     for (std::int64_t column = 0; column < tensor.columns; ++column) {
       Element* line = to + in(column)*out.size;
@@ -46,7 +25,7 @@ template <class Element>
 std::vector<std::byte> converted(const models::Tensor& tensor, const IndexMap& columns) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.rows * columns.size) * sizeof(Element));
   auto* to = reinterpret_cast<Element*>(bytes.data());
-  for_each_row<Element>(tensor, [&](std::int64_t first, std::int64_t count, const Element* rows) {
+  models::for_each_row_block<Element>(tensor, [&](std::int64_t first, std::int64_t count, const Element* rows) {
     for (std::int64_t row = 0; row < count; ++row) {
       for (std::int64_t column = 0; column < tensor.columns; ++column)
         to[(first + row) * columns.size + columns(column)] = rows[row * tensor.columns + column];

@@ -21,6 +21,7 @@ using namespace mtsim;
 using namespace mtsim::runtime;
 using namespace mtsim::runtime::test;
 using models::Graph;
+using models::GraphEdges;
 using models::GraphTensor;
 using models::Node;
 using models::NodeKind;
@@ -180,9 +181,10 @@ void check_order(const Graph& graph, const Fusion& fusion) {
     }
   }
   REQUIRE(next == static_cast<int>(graph.nodes.size()));
+  const GraphEdges edges(graph);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     for (const int tensor : graph.nodes[i].inputs) {
-      const int maker = graph.producer(tensor);
+      const int maker = edges.producer[index(tensor)];
       if (maker < 0) continue;
       INFO(graph.nodes[i].name << " needs " << graph.nodes[index(maker)].name);
       REQUIRE(place[index(maker)] < place[i]);
@@ -461,6 +463,7 @@ TEST_CASE("of 300 random graphs no unit needs more than the chip has, each node 
     graph = shuffled(graph, seed);
     const Fusion fusion = fuse(graph, target);
     check_order(graph, fusion);
+    const GraphEdges edges(graph);
     for (const FusionUnit& unit : fusion.units) {
       const std::int64_t bytes = gsm_of(graph, unit, target);
       REQUIRE(unit.gsm_bytes >= bytes);
@@ -468,7 +471,7 @@ TEST_CASE("of 300 random graphs no unit needs more than the chip has, each node 
       fused += unit.nodes.size() > 1 ? 1 : 0;
       largest = std::max(largest, unit.nodes.size());
       for (const int t : unit.on_chip) {  // nobody outside reads it
-        for (const int consumer : graph.consumers(t)) {
+        for (const int consumer : edges.consumers[index(t)]) {
           REQUIRE(std::find(unit.nodes.begin(), unit.nodes.end(), consumer) != unit.nodes.end());
         }
       }
@@ -483,8 +486,8 @@ TEST_CASE("of 300 random graphs no unit needs more than the chip has, each node 
       if (unit.high || unit.nodes.size() > 1) continue;
       const Node& node = graph.nodes[index(unit.nodes.front())];
       bool beside = false;
-      for (const int t : node.inputs) beside = beside || graph.producer(t) >= 0;
-      for (const int t : node.outputs) beside = beside || !graph.consumers(t).empty();
+      for (const int t : node.inputs) beside = beside || edges.producer[index(t)] >= 0;
+      for (const int t : node.outputs) beside = beside || !edges.consumers[index(t)].empty();
       INFO(node.name);
       if (beside) REQUIRE(!unit.stops.empty());
     }

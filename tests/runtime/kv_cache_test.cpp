@@ -49,12 +49,12 @@ TEST_CASE("the options of the cache are read as they are written, or refused", "
 }
 
 TEST_CASE("bytes of a position are those of K and V in all layers", "[kv]") {
-  CHECK(kv_bytes_per_position(config(), 2) == k_position);
-  CHECK(kv_bytes_per_position(config(), 4) == 2 * k_position);
+  CHECK(config().kv_bytes_per_token(2) == k_position);
+  CHECK(config().kv_bytes_per_token(4) == 2 * k_position);
   models::LlamaConfig llama = config();  // Llama-2-7B: 0.5 MB a position in FP16
   llama.layers = llama.heads = llama.kv_heads = 32;
   llama.head_dim = 128;
-  CHECK(kv_bytes_per_position(llama, 2) == 524288);
+  CHECK(llama.kv_bytes_per_token(2) == 524288);
 }
 
 TEST_CASE("reserve gives a sequence its longest context when it begins", "[kv]") {
