@@ -11,48 +11,13 @@
 #include "models/sampler.h"
 #include "models/tokenizer.h"
 #include "tests/models/support.h"
+#include "tests/support/third_party.h"
 
 using namespace mtsim::models;
 using namespace mtsim::models::test;
+using namespace mtsim::test;
 
 namespace {
-
-struct Step {
-  std::int64_t position = 0, token = 0, next = 0;
-  bool forced = false;
-};
-
-std::vector<Step> read_steps(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);  // the names of the columns
-  std::vector<Step> steps;
-  while (std::getline(file, line)) {
-    std::istringstream columns(line);
-    Step step;
-    int forced = 0;
-    columns >> step.position >> step.token >> step.next >> forced;
-    REQUIRE(columns);
-    step.forced = forced != 0;
-    steps.push_back(step);
-  }
-  return steps;
-}
-
-/// Logits by position.
-std::map<std::int64_t, std::vector<double>> read_logits(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::map<std::int64_t, std::vector<double>> logits;
-  while (std::getline(file, line)) {
-    if (line.starts_with('#')) continue;
-    std::istringstream numbers(line);
-    std::int64_t position = 0;
-    numbers >> position;
-    for (double value = 0; numbers >> value;) logits[position].push_back(value);
-  }
-  return logits;
-}
 
 /// A whole run from its prompt on: every id it takes, and the largest difference of a logit.
 template <class Real>
@@ -66,7 +31,7 @@ double largest_error(const Checkpoint& checkpoint, const std::string& run, const
   double largest = 0;
   std::int64_t token = steps.front().token;
   std::size_t compared = 0;
-  for (const Step& step : steps) {
+  for (const ReferenceStep& step : steps) {
     REQUIRE(token == step.token);
     const auto logits = reference.forward(token);
     const std::vector<float> narrow(logits.begin(), logits.end());
@@ -148,7 +113,7 @@ TEST_CASE("its tokenizers give the ids and texts of the reference runs", "[data]
       const std::string prompt = without_last_newline(read_file(*folder + run + ".prompt.txt"));
       CHECK(tokenizer.encode(prompt) == ids);
       ids = {1};
-      for (const Step& step : read_steps(*folder + run + ".steps.tsv")) ids.push_back(step.next);
+      for (const ReferenceStep& step : read_steps(*folder + run + ".steps.tsv")) ids.push_back(step.next);
       CHECK(tokenizer.decode(ids) == without_last_newline(read_file(*folder + run + ".text.txt")));
     }
   }

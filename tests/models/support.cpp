@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/models/support.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -12,24 +9,6 @@
 #include "models/tensor_names.h"
 
 namespace mtsim::models::test {
-
-namespace fs = std::filesystem;
-
-Folder::Folder() {
-  static int count = 0;
-  m_path = fs::temp_directory_path() / ("mtsim_models_" + std::to_string(::getpid()) + "_" + std::to_string(count++));
-  fs::create_directories(m_path);
-}
-
-Folder::~Folder() {
-  std::error_code ignored;
-  fs::remove_all(m_path, ignored);
-}
-
-std::string Folder::write(const std::string& name, const std::string& text) const {
-  std::ofstream(path(name), std::ios::binary) << text;
-  return path(name);
-}
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -184,14 +163,6 @@ GgufBuilder gguf_of(const Checkpoint& checkpoint) {
     }
   }
   return gguf;
-}
-
-std::optional<std::string> test_data(const std::string& name) {
-  const char* given = std::getenv("MTSIM_TEST_DATA");
-  const std::string path = std::string(given != nullptr ? given : MTSIM_DEFAULT_TEST_DATA) + "/" + name;
-  if (fs::exists(path)) return path;
-  WARN("skipped: there is no " << path << "; set MTSIM_TEST_DATA to the folder of the third-party checkpoints");
-  return std::nullopt;
 }
 
 }  // namespace mtsim::models::test

@@ -4,7 +4,6 @@
 
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "models/checkpoint.h"
 #include "models/error.h"
 #include "models/random_model.h"
+#include "tests/support/temporary_folder.h"
 
 namespace mtsim::models::test {
 
@@ -31,20 +31,7 @@ std::string error_of(Action action) {
   return "";
 }
 
-/// A folder that goes with its object.
-class Folder {
- public:
-  Folder();
-  ~Folder();
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string path(const std::string& name = "") const { return (m_path / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const;
-
- private:
-  std::filesystem::path m_path;
-};
+using Folder = mtsim::test::TemporaryFolder;
 
 std::string read_file(const std::string& path);
 
@@ -100,8 +87,5 @@ class GgufBuilder {
 /// A checkpoint as GGUF of the llama architecture: FP32, the rows of Q and K permuted for interleaved RoPE as llama.cpp
 /// does.
 GgufBuilder gguf_of(const Checkpoint& checkpoint);
-
-/// The folder of third-party data, or nothing after saying so: the test is skipped then.
-std::optional<std::string> test_data(const std::string& name);
 
 }  // namespace mtsim::models::test

@@ -6,6 +6,7 @@
 
 #include "runtime/backend/reference_backend.h"
 #include "tests/runtime/support.h"
+#include "tests/support/third_party.h"
 
 using namespace mtsim;
 using namespace mtsim::runtime;
@@ -69,7 +70,7 @@ TEST_CASE("naive operators give the logits of the reference, prompt, context and
 }
 
 TEST_CASE("naive operators give the logits of stories260K: pairs side by side, heads of 8 padded", "[data]") {
-  const auto file = test_data("stories260K/stories260K.gguf");
+  const auto file = mtsim::test::test_data("stories260K/stories260K.gguf");
   if (!file) return;
   const models::Checkpoint checkpoint = models::Checkpoint::open(*file);
   REQUIRE(checkpoint.config().rope_pairs == models::RopePairs::interleaved);

@@ -8,47 +8,18 @@
 
 #include "runtime/generation.h"
 #include "tests/runtime/support.h"
+#include "tests/support/third_party.h"
 
 using namespace mtsim;
 using namespace mtsim::runtime;
 using namespace mtsim::runtime::test;
+using namespace mtsim::test;
 
 namespace {
 
-struct Step {
-  std::int64_t token = 0, next = 0;
-  bool forced = false;  // the next token is the prompt's
-};
-
-std::vector<Step> read_steps(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);  // the names of the columns
-  std::vector<Step> steps;
-  while (std::getline(file, line)) {
-    std::istringstream columns(line);
-    std::int64_t position = 0;
-    int forced = 0;
-    Step step;
-    columns >> position >> step.token >> step.next >> forced;
-    REQUIRE(columns);
-    step.forced = forced != 0;
-    steps.push_back(step);
-  }
-  return steps;
-}
-
-std::map<std::int64_t, std::vector<float>> read_logits(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
+std::map<std::int64_t, std::vector<float>> fp32_logits(const std::string& path) {
   std::map<std::int64_t, std::vector<float>> logits;
-  while (std::getline(file, line)) {
-    if (line.starts_with('#')) continue;
-    std::istringstream numbers(line);
-    std::int64_t position = 0;
-    numbers >> position;
-    for (double value = 0; numbers >> value;) logits[position].push_back(static_cast<float>(value));
-  }
+  for (const auto& [position, values] : read_logits(path)) logits[position].assign(values.begin(), values.end());
   return logits;
 }
 
@@ -60,9 +31,9 @@ ClusterBackendOptions options_for(const models::LlamaConfig& config, kernels::DT
 }
 
 /// The ids a reference run took, and the next of its last one.
-std::vector<std::int64_t> ids_of(const std::vector<Step>& steps) {
+std::vector<std::int64_t> ids_of(const std::vector<ReferenceStep>& steps) {
   std::vector<std::int64_t> ids{steps.front().token};
-  for (const Step& step : steps) ids.push_back(step.next);
+  for (const ReferenceStep& step : steps) ids.push_back(step.next);
   return ids;
 }
 
@@ -74,8 +45,8 @@ struct Followed {
 
 /// The reference run from its prompt on, every id as it is there; further tokens, if more are asked for.
 Followed follow(Backend& backend, const std::string& run, std::int64_t most = 0) {
-  const std::vector<Step> steps = read_steps(run + ".steps.tsv");
-  const auto expected = read_logits(run + ".logits.txt");
+  const std::vector<ReferenceStep> steps = read_steps(run + ".steps.tsv");
+  const auto expected = fp32_logits(run + ".logits.txt");
   REQUIRE(steps.size() >= 200);
   std::vector<std::int64_t> prompt{steps.front().token};
   while (steps[prompt.size() - 1].forced) prompt.push_back(steps[prompt.size() - 1].next);
@@ -145,7 +116,7 @@ TEST_CASE("stories260K in FP16 has the logits of FP32 within what its roundings 
   const auto vocab = static_cast<std::size_t>(checkpoint.config().vocab_size);
   const std::vector<float> logits = logits_of(backend, ids, 67);  // the ids of FP32, whatever FP16 would choose
   std::size_t compared = 0;
-  for (const auto& [position, expected] : read_logits(run + ".logits.txt")) {
+  for (const auto& [position, expected] : fp32_logits(run + ".logits.txt")) {
     INFO("position " << position);
     const std::span<const float> its = std::span(logits).subspan(static_cast<std::size_t>(position) * vocab, vocab);
     const double difference = largest_difference(its, expected);

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/runtime/support.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <memory>
 
 #include "kernels/gemm/gemm.h"
 
 namespace mtsim::runtime::test {
-
-namespace fs = std::filesystem;
 
 const sim::MachineConfig& machine() {
   static const sim::Machine loaded = sim::Machine::load("mt3000");
@@ -24,13 +19,6 @@ sim::Cluster& fresh(const sim::ClusterOptions& options) {
   cluster->reset(machine(), options);
   return *cluster;
 }
-
-Folder::Folder() {
-  std::string name = (fs::temp_directory_path() / "mtsim-runtime-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  m_path = name;
-}
-Folder::~Folder() { fs::remove_all(m_path); }
 
 models::RandomModel small_model() {
   models::RandomModel model;
@@ -91,14 +79,6 @@ double largest_difference(std::span<const float> a, std::span<const float> b) {
     most = std::isnan(difference) ? INFINITY : std::max(most, difference);
   }
   return most;
-}
-
-std::optional<std::string> test_data(const std::string& name) {
-  const char* given = std::getenv("MTSIM_TEST_DATA");
-  const std::string path = std::string(given != nullptr ? given : MTSIM_DEFAULT_TEST_DATA) + "/" + name;
-  if (fs::exists(path)) return path;
-  WARN("skipped: there is no " << path << "; set MTSIM_TEST_DATA to the folder of the third-party checkpoints");
-  return std::nullopt;
 }
 
 }  // namespace mtsim::runtime::test

@@ -4,8 +4,6 @@
 
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +13,7 @@
 #include "runtime/backend/cluster_backend.h"
 #include "runtime/error.h"
 #include "sim/cluster.h"
+#include "tests/support/temporary_folder.h"
 
 namespace mtsim::runtime::test {
 
@@ -33,18 +32,7 @@ std::string error_of(Action action) {
   return "";
 }
 
-/// A folder that goes with its object.
-class Folder {
- public:
-  Folder();
-  ~Folder();
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string path(const std::string& name) const { return (m_path / name).string(); }
-
- private:
-  std::filesystem::path m_path;
-};
+using Folder = mtsim::test::TemporaryFolder;
 
 /// 2 layers of width 128, GQA 4 over 2 of heads of 32, no padding anywhere.
 models::RandomModel small_model();
@@ -66,8 +54,5 @@ double rounding_bound(const models::LlamaConfig& config, kernels::DType dtype, s
 double largest(std::span<const float> a);
 /// The largest |a - b|.
 double largest_difference(std::span<const float> a, std::span<const float> b);
-
-/// The folder of third-party data, or nothing after saying so: the test is skipped then.
-std::optional<std::string> test_data(const std::string& name);
 
 }  // namespace mtsim::runtime::test
