@@ -26,18 +26,21 @@ Band band_of(std::vector<double> values) {
 
 }  // namespace
 
-std::vector<sim::MachineNumber> uncertain_numbers(const sim::Machine& machine) {
+std::vector<sim::MachineNumber> uncertain_numbers(const sim::Machine& machine, Uncertain what) {
   std::vector<sim::MachineNumber> numbers;
   for (const sim::MachineNumber& n : machine.numbers()) {
-    const bool is_size = n.unit == "B" || n.unit == "cores" || n.unit == "count" || n.unit == "flag";
+    const bool is_size =
+        n.unit == "B" || n.unit == "cores" || n.unit == "count" || n.unit == "clusters" || n.unit == "flag";
+    const bool is_between = n.key.starts_with("link.") || n.key.starts_with("host.");
+    if (is_between && what == Uncertain::cluster) continue;
     const bool is_what_if = n.overridden && n.provenance == sim::Provenance::assumed;
     if (!is_size && !is_what_if && n.range_low < n.range_high) numbers.push_back(n);
   }
   return numbers;
 }
 
-sim::Machine draw_machine(const sim::Machine& machine, std::uint64_t seed, std::size_t index) {
-  const std::vector<sim::MachineNumber> numbers = uncertain_numbers(machine);
+sim::Machine draw_machine(const sim::Machine& machine, std::uint64_t seed, std::size_t index, Uncertain what) {
+  const std::vector<sim::MachineNumber> numbers = uncertain_numbers(machine, what);
   // One stream a sample: another sample count draws the same first ones.
   const std::vector<float> draws =
       random_values(static_cast<std::int64_t>(numbers.size()), seed + 0x9E3779B97F4A7C15U * (index + 1));

@@ -26,12 +26,16 @@ struct Perturbation {
   std::vector<std::map<std::string, Band>> bands;  // of each cell, by metric
 };
 
+/// What a run depends on: one cluster, or the links between clusters and their hosts as well.
+enum class Uncertain : std::uint8_t { cluster, system };
+
 /// Numbers that are drawn: those with a range that decide how long things take. Sizes and flags are other machines, and
 /// what --set or a file asks for is no longer uncertain.
-std::vector<sim::MachineNumber> uncertain_numbers(const sim::Machine& machine);
+std::vector<sim::MachineNumber> uncertain_numbers(const sim::Machine& machine, Uncertain what = Uncertain::cluster);
 
 /// Sample `index` of `seed`, the same on every host.
-sim::Machine draw_machine(const sim::Machine& machine, std::uint64_t seed, std::size_t index);
+sim::Machine draw_machine(const sim::Machine& machine, std::uint64_t seed, std::size_t index,
+                          Uncertain what = Uncertain::cluster);
 
 /// Runs the scenario's first variant once a sample, over the host's cores. UsageError for a machine that knows no
 /// ranges.

@@ -17,9 +17,6 @@ namespace {
 
 using kernels::DType;
 
-/// DDR that is neither weights nor cache: activations, sums between blocks of a GEMM ("Overhead" of eq. 16).
-constexpr std::int64_t k_overhead_bytes = std::int64_t{512} << 20;
-
 std::int64_t layers_of(const models::LlamaConfig& config, std::int64_t layers) {
   return layers < 0 ? config.layers : std::min(layers, config.layers);
 }
@@ -84,7 +81,7 @@ ClusterBackend::ClusterBackend(sim::Cluster& cluster, const models::LlamaConfig&
       m_options(options),
       m_model(cluster, config, options.dtype, layers_of(config, options.layers), checkpoint, options.mapped_from),
       m_cache(with_layers(m_model.config(), m_model.layers()), options.kv, bytes_of(options.dtype),
-              cluster.machine().ddr.bytes - cluster.allocations().ddr - k_overhead_bytes, options.longest),
+              cluster.machine().ddr.bytes - cluster.allocations().ddr - cluster.machine().ddr.overhead_bytes, options.longest),
       m_pool(cluster.ddr_malloc(m_cache.blocks() * m_cache.block_bytes())),
       m_kept(cluster.allocations()),
       m_threads(cluster) {

@@ -44,10 +44,11 @@ struct MachineConfig {
   } cluster;
 
   struct Ddr {
-    std::int64_t bytes;        // the cluster's share of the main memory
-    double bandwidth_gb_s;     // of all cores together
-    double row_cost_ns;        // keeps the DDR busy for each row of a strided transfer
-    std::string memory_model;  // name of the MemoryModel that serves it
+    std::int64_t bytes;           // the cluster's share of the main memory
+    std::int64_t overhead_bytes;  // of it, neither weights nor KV cache: activations, sums (Overhead of eq. 16)
+    double bandwidth_gb_s;        // of all cores together
+    double row_cost_ns;           // keeps the DDR busy for each row of a strided transfer
+    std::string memory_model;     // name of the MemoryModel that serves it
   } ddr;
 
   struct Dma {
@@ -57,6 +58,23 @@ struct MachineConfig {
     double broadcast_factor;         // broadcast time / p2p time of the same bytes
     std::int64_t broadcast_exposed;  // 1: the verb returns when its bytes have arrived; 0: they move until dma_wait
   } dma;
+
+  struct Device {
+    std::int64_t clusters;  // acceleration zones of one device (Fig. 2a)
+  } device;
+
+  /// A message between two clusters, from the sender's DDR to the receiver's: latency, then bytes at the bandwidth.
+  struct Link {
+    double device_latency_us;       // between clusters of one device
+    double device_bandwidth_gb_s;   //   what one cluster sends, and what it receives
+    double network_latency_us;      // between devices
+    double network_bandwidth_gb_s;  //   likewise, of a cluster
+  } link;
+
+  struct Host {
+    double iteration_us;  // CPU work before each iteration of a pool: scheduling, descriptors
+    double request_us;    // and of each request in it: sampling, bookkeeping
+  } host;
 
   isa::Pipeline pipeline;  // latencies by mnemonic, and the issue slots that are there (core.absent_units)
 

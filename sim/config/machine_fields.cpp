@@ -83,6 +83,7 @@ std::vector<MachineField> machine_fields(MachineConfig& c) {
       {"cluster.barrier_us",          "us",       &c.cluster.barrier_us,          between(0, k_most_us)},
       {"cluster.launch_us",           "us",       &c.cluster.launch_us,           between(0, k_most_us)},
       {"ddr.bytes",                   "B",        &c.ddr.bytes,                   between(256, 4096 * k_gib)},
+      {"ddr.overhead_bytes",          "B",        &c.ddr.overhead_bytes,          between(0, 4096 * k_gib)},
       {"ddr.bandwidth_gb_s",          "GB/s",     &c.ddr.bandwidth_gb_s,          between(k_least_gb_s, k_most_gb_s)},
       {"ddr.row_cost_ns",             "ns",       &c.ddr.row_cost_ns,             between(0, 1e9)},
       {"ddr.memory_model",            "",         &c.ddr.memory_model,            {}},
@@ -91,6 +92,13 @@ std::vector<MachineField> machine_fields(MachineConfig& c) {
       {"dma.broadcast_rendezvous_us", "us",       &c.dma.broadcast_rendezvous_us, between(0, k_most_us)},
       {"dma.broadcast_factor",        "ratio",    &c.dma.broadcast_factor,        above_zero(100)},
       {"dma.broadcast_exposed",       "flag",     &c.dma.broadcast_exposed,       between(0, 1)},
+      {"device.clusters",             "clusters", &c.device.clusters,             between(1, 64)},
+      {"link.device_latency_us",      "us",       &c.link.device_latency_us,      between(0, k_most_us)},
+      {"link.device_bandwidth_gb_s",  "GB/s",     &c.link.device_bandwidth_gb_s,  between(k_least_gb_s, k_most_gb_s)},
+      {"link.network_latency_us",     "us",       &c.link.network_latency_us,     between(0, k_most_us)},
+      {"link.network_bandwidth_gb_s", "GB/s",     &c.link.network_bandwidth_gb_s, between(k_least_gb_s, k_most_gb_s)},
+      {"host.iteration_us",           "us",       &c.host.iteration_us,           between(0, k_most_us)},
+      {"host.request_us",             "us",       &c.host.request_us,             between(0, k_most_us)},
       // clang-format on
   };
 }
