@@ -14,6 +14,9 @@ struct StageShape {
   std::int64_t tp = 1;
   std::int64_t stages = 1, stage = 0;
   auto operator<=>(const StageShape&) const = default;
+
+  /// Of a model with so many.
+  std::int64_t layers(std::int64_t of_model) const { return of_model / stages + (stage < of_model % stages ? 1 : 0); }
 };
 
 /// Seconds. Their sum is how long the stage is busy.
@@ -34,6 +37,10 @@ class IterationCost {
   virtual double message_s(std::int64_t bytes, bool same_device) const = 0;
   /// CPU work of an iteration of so many requests.
   virtual double host_s(std::int64_t requests) const = 0;
+
+  virtual std::int64_t layers() const = 0;  // of the model
+  /// What one cluster of a stage sends to the next one for a token.
+  virtual std::int64_t activation_bytes_per_token() const = 0;
 
   // Bytes of one cluster's DDR (eqs. 12 to 16), largest over the stages.
   virtual std::int64_t weight_bytes(std::int64_t tp, std::int64_t stages) const = 0;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mtsim::runtime {
@@ -13,7 +14,7 @@ struct Request {
   double arrival_s = 0;
   std::int64_t prompt_tokens = 0;
   std::int64_t output_tokens = 0;
-  std::vector<std::int64_t> ids = {};  // of the prompt, where values are computed
+  std::vector<std::int32_t> ids = {};  // of the prompt, where values are computed
 };
 
 /// By arrival.
@@ -29,8 +30,12 @@ struct TraceOptions {
   std::int64_t first = 0, requests = -1;  // rows; -1: all
   double speed = 1;                       // arrivals so much faster
 };
-/// A CSV with a header that names the columns: arrival (TIMESTAMP: seconds, or date and time), prompt and output tokens
-/// (ContextTokens, GeneratedTokens, and other usual names). Throws RuntimeError with file:line:column.
+/// A CSV with a header that names the columns in any order: arrival (TIMESTAMP: seconds, or date and time), prompt and
+/// output tokens (ContextTokens, GeneratedTokens, and other usual names). Other columns are skipped. Times count from
+/// the first row taken; rows are sorted by them. Throws RuntimeError with file:line:column.
 Workload trace_workload(const std::string& path, const TraceOptions& options);
+
+/// The same from text; `file` is its name in messages.
+Workload parse_trace(std::string_view text, const std::string& file, const TraceOptions& options);
 
 }  // namespace mtsim::runtime

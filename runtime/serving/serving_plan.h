@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "runtime/kv/kv_cache.h"
 #include "runtime/plan.h"
@@ -28,6 +29,13 @@ enum class PipelineMode : std::uint8_t {
 };
 std::string_view to_string(PipelineMode mode);
 
+/// When requests may join the batch of a coupled pool.
+enum class CoupledBatch : std::uint8_t {
+  together,   // a batch is prefilled, decoded and left as one: B * N / (T_p + T_d), the paper's A3
+  continuous  // a free slot is taken at once; prefill goes before decode on the same stages
+};
+std::string_view to_string(CoupledBatch batch);
+
 /// Where caches wait between prefill and decode. Both: the sum.
 struct BufferPool {
   std::int64_t clusters = 0;  // that do nothing else
@@ -38,7 +46,8 @@ struct BufferPool {
 struct ServingPlan {
   PipelineMode mode = PipelineMode::bounded;
   ExecutionPlan execution = ExecutionPlan::named("a2");
-  Pool prefill;  // of no meaning when coupled
+  CoupledBatch coupled_batch = CoupledBatch::together;
+  Pool prefill;  // when coupled, only its micro_batch: requests that are prefilled in one iteration
   BufferPool buffer;
   Pool decode;
   KvOptions kv;
