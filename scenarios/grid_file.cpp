@@ -126,6 +126,21 @@ std::vector<std::int64_t> GridReader::parse_values(const Axis& axis, const std::
   return read;
 }
 
+bool GridReader::set_axis(const std::string& key, const std::string& text) {
+  std::vector<Axis>& axes = m_scenario.axes;
+  const auto axis = std::find_if(axes.begin(), axes.end(), [&](const Axis& a) { return a.name == key; });
+  if (axis == axes.end()) return false;
+  const auto before = axis->values;
+  axis->values = parse_values(*axis, text);
+  const auto fixed = m_scenario.fixed_axes();
+  if (std::find(fixed.begin(), fixed.end(), static_cast<std::size_t>(axis - axes.begin())) == fixed.end()) return true;
+  if (axis->values == before) return true;
+  if (axis->values.size() > 1)
+    throw UsageError(fmt::format("--set {}={}: the table has one {}; give one value", key, text, key));
+  m_scenario.paper.clear();  // the paper's numbers belong to the scenario's own value
+  return true;
+}
+
 void GridReader::layout(const YamlNode& root, const std::function<YamlNode(const Axis&)>& place) {
   GridScenario& scenario = m_scenario;
   axis(root, "rows", scenario.rows);
@@ -145,10 +160,14 @@ void GridReader::layout(const YamlNode& root, const std::function<YamlNode(const
   }
 }
 
-void GridReader::paper(const YamlNode& paper, std::span<const std::string_view> metrics, bool may_lack) {
+void GridReader::paper(const YamlNode& paper, std::span<const std::string_view> metrics) {
   m_scenario.paper_source = paper.require("source").as_string();
+  numbers(paper, metrics);
+}
+
+void GridReader::numbers(const YamlNode& root, std::span<const std::string_view> metrics, bool may_lack) {
   for (const std::string_view metric : metrics) {
-    const auto node = paper.find(metric);
+    const auto node = root.find(metric);
     if (!node) continue;
     if (!m_scenario.tables) {
       table(*node, std::string(metric), 0, may_lack);

@@ -47,11 +47,15 @@ class GridReader {
   std::vector<std::int64_t> values(const sim::YamlNode& node, const Axis& axis) const;
   /// "[1024, 2048]" or "1024" of --set. Throws UsageError, sim::ConfigError.
   std::vector<std::int64_t> parse_values(const Axis& axis, const std::string& text) const;
+  /// Whether `key` is an axis, which then gets the values of `text`, as --set says it.
+  bool set_axis(const std::string& key, const std::string& text);
   /// rows, columns and tables, when the axes have their values; all others must have one. `place` has the axis's
   /// values.
   void layout(const sim::YamlNode& root, const std::function<sim::YamlNode(const Axis&)>& place);
-  /// `paper:`: its source, and of each metric one number a column, above 0; with `may_lack` null where it has none.
-  void paper(const sim::YamlNode& paper, std::span<const std::string_view> metrics, bool may_lack = false);
+  /// `paper:`: its source and numbers.
+  void paper(const sim::YamlNode& paper, std::span<const std::string_view> metrics);
+  /// Of each metric one number a column, above 0; with `may_lack` null where it has none.
+  void numbers(const sim::YamlNode& node, std::span<const std::string_view> metrics, bool may_lack = false);
   void notes(const sim::YamlNode& root);
   /// {m: 1024, n: [256, 512]}: which cells an entry is about.
   CellFilter filter(const sim::YamlNode& node) const;

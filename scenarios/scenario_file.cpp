@@ -130,18 +130,7 @@ std::vector<std::string_view> Scenario::keys() const {
 }
 
 bool Scenario::set(const std::string& key, const std::string& value) {
-  for (std::size_t a = 0; a < axes.size(); ++a) {
-    if (key != axes[a].name) continue;
-    const auto before = axes[a].values;
-    axes[a].values = reader_of(*this).parse_values(axes[a], value);
-    const auto fixed = fixed_axes();
-    if (std::find(fixed.begin(), fixed.end(), a) != fixed.end() && axes[a].values != before) {
-      if (axes[a].values.size() > 1)
-        throw UsageError(fmt::format("--set {}={}: the table has one {}; give one value", key, value, key));
-      paper.clear();  // the paper's numbers belong to the scenario's own value
-    }
-    return true;
-  }
+  if (reader_of(*this).set_axis(key, value)) return true;
   if (key == "depth") {
     depth = parse_depth(value);
   } else if (key == "variant") {

@@ -8,6 +8,8 @@ namespace {
 
 constexpr std::int64_t k_fewest_layers = 3;  // whose first, second and last stages of one layer differ
 
+}  // namespace
+
 StageTime operator*(double times, const StageTime& time) {
   return {times * time.kernels_s, times * time.launches_s, times * time.all_reduce_s};
 }
@@ -16,15 +18,13 @@ StageTime operator+(const StageTime& a, const StageTime& b) {
 }
 StageTime operator-(const StageTime& a, const StageTime& b) { return a + -1.0 * b; }
 
-}  // namespace
-
-ClusterMemory prefill_memory(const IterationCost& cost, const Pool& prefill, std::int64_t layers, std::int64_t s_max) {
-  const std::int64_t a_layer = cost.kv_bytes_per_token(1, 1) / layers / prefill.tp;
+Footprint prefill_memory(const IterationCost& cost, const Pool& prefill, std::int64_t s_max) {
+  const std::int64_t a_layer = cost.kv_bytes_per_token(1, 1) / cost.layers() / prefill.tp;
   return {cost.weight_bytes(prefill.tp, prefill.pp), prefill.micro_batch * s_max * a_layer, cost.overhead_bytes(),
           cost.memory_bytes()};
 }
 
-ClusterMemory decode_memory(const IterationCost& cost, const Pool& decode, std::int64_t s_max) {
+Footprint decode_memory(const IterationCost& cost, const Pool& decode, std::int64_t s_max) {
   return {cost.weight_bytes(decode.tp, decode.pp),
           decode.pp * decode.micro_batch * s_max * cost.kv_bytes_per_token(decode.tp, decode.pp), cost.overhead_bytes(),
           cost.memory_bytes()};
@@ -46,8 +46,8 @@ StageTime LayerTime::all(std::int64_t layers, std::int64_t stages) const {
   return static_cast<double>(layers) * layer + static_cast<double>(stages) * stage + head;
 }
 
-LayerTime layer_time(IterationCost& cost, std::int64_t layers, std::int64_t tp,
-                     std::span<const models::SequenceStep> batch) {
+LayerTime layer_time(IterationCost& cost, std::int64_t tp, std::span<const models::SequenceStep> batch) {
+  const std::int64_t layers = cost.layers();
   if (layers < k_fewest_layers) {
     const StageTime whole = cost.stage({tp, 1, 0}, batch);
     return {1.0 / static_cast<double>(layers) * whole, {}, {}};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "runtime/serving/iteration_cost.h"
 #include "runtime/serving/serving_plan.h"
@@ -11,7 +12,7 @@
 namespace mtsim::runtime {
 
 /// Bytes of one cluster's DDR: the left side of eq. (16), and the right one.
-struct ClusterMemory {
+struct Footprint {
   std::int64_t params = 0, kv = 0, overhead = 0;
   std::int64_t there = 0;
 
@@ -22,15 +23,19 @@ struct ClusterMemory {
 
 /// (12): Model size / PP_P. (13): micro-batch * S_max * 2 * D_size * D_emb, one layer's K and V: those of a layer that
 /// is done are on their way.
-ClusterMemory prefill_memory(const IterationCost& cost, const Pool& prefill, std::int64_t layers, std::int64_t s_max);
+Footprint prefill_memory(const IterationCost& cost, const Pool& prefill, std::int64_t s_max);
 
 /// (14): Model size / (TP * PP_D). (15): micro-batch * S_max * 2 * D_size * D_emb * L / TP; a stage has L / PP_D layers
 /// of each of PP_D micro-batches.
-ClusterMemory decode_memory(const IterationCost& cost, const Pool& decode, std::int64_t s_max);
+Footprint decode_memory(const IterationCost& cost, const Pool& decode, std::int64_t s_max);
 
 /// (17): bytes a cluster sends in one all-reduce of `rows` rows of D_emb elements. A layer has two (19).
 std::int64_t all_reduce_bytes(std::int64_t rows, std::int64_t embedding, std::int64_t bytes_per_element,
                               std::int64_t tp);
+
+StageTime operator+(const StageTime& a, const StageTime& b);
+StageTime operator-(const StageTime& a, const StageTime& b);
+StageTime operator*(double times, const StageTime& time);
 
 /// (18), and with tp > 1 (19): what a layer takes, T_norm + T_attention + T_norm + T_ffn with two all-reduces and their
 /// launches; and what a stage takes beside its layers. Measured on stages of one and two layers; with the layers of a
@@ -44,8 +49,7 @@ struct LayerTime {
   StageTime slowest(std::int64_t layers, std::int64_t stages) const;
   StageTime all(std::int64_t layers, std::int64_t stages) const;
 };
-LayerTime layer_time(IterationCost& cost, std::int64_t layers, std::int64_t tp,
-                     std::span<const models::SequenceStep> batch);
+LayerTime layer_time(IterationCost& cost, std::int64_t tp, std::span<const models::SequenceStep> batch);
 
 /// (20): DP_P * PP_P + TP_D * PP_D + B_P, with DP_D = 1 as the paper searches; each decode replica counts here.
 std::int64_t pool_clusters(const Pool& prefill, const Pool& decode, std::int64_t buffer_clusters);
