@@ -24,7 +24,7 @@ struct RequestRecord {
   std::string why;  // of a rejection
   std::int64_t prompt_tokens = 0, output_tokens = 0;
   double arrival_s = 0, prefill_start_s = 0, first_token_s = 0, decode_start_s = 0, finish_s = 0;
-  std::int64_t preemptions = 0;  // its cache was given up and computed again
+  std::int64_t preemptions = 0;   // its cache was given up and computed again
   std::vector<std::int64_t> ids;  // prompt and generated, where values are computed
 
   double ttft_s() const { return first_token_s - arrival_s; }
@@ -35,20 +35,20 @@ struct RequestRecord {
 /// What a cluster group did over time, and what waited.
 struct Occupancy {
   double at_s = 0;
-  std::int64_t queued = 0;       // requests that no pool has
-  std::int64_t prefilling = 0;   // requests
-  std::int64_t buffered = 0;     // requests
+  std::int64_t queued = 0;        // requests that no pool has
+  std::int64_t prefilling = 0;    // requests
+  std::int64_t buffered = 0;      // requests
   std::int64_t buffer_bytes = 0;  // reserved and held
-  std::int64_t decoding = 0;     // requests
-  std::int64_t kv_bytes = 0;     // of all caches, wherever
+  std::int64_t decoding = 0;      // requests
+  std::int64_t kv_bytes = 0;      // of all caches, wherever
 };
 
 struct PoolUse {
   std::string name;  // "prefill", "decode"
   std::int64_t clusters = 0;
-  double busy_s = 0;      // summed over its stages
+  double busy_s = 0;       // summed over its stages
   double available_s = 0;  // stages * the run's time
-  double paused_s = 0;    // prefill stopped by back-pressure
+  double paused_s = 0;     // prefill stopped by back-pressure
   std::int64_t iterations = 0;
 };
 
@@ -66,7 +66,7 @@ struct ServingResult {
   double makespan_s = 0;                // until the last one finished
   std::vector<Occupancy> occupancy;     // whenever it changed
   std::vector<PoolUse> pools;
-  std::vector<StageEvent> events;       // empty unless asked for
+  std::vector<StageEvent> events;          // empty unless asked for
   std::int64_t buffer_capacity_bytes = 0;  // Buf_max; 0 when there is none
   std::int64_t peak_buffer_bytes = 0, peak_kv_bytes = 0;
   std::int64_t preemptions = 0, rejected = 0;
@@ -86,6 +86,7 @@ struct ServeOptions {
 
 /// One pool group (ServingPlan::clusters() clusters). Throws RuntimeError when the model, the batch or the buffer does
 /// not fit a cluster's memory: bytes needed and there.
-ServingResult serve(const ServingPlan& plan, const Workload& workload, IterationCost& cost, const ServeOptions& options);
+ServingResult serve(const ServingPlan& plan, const Workload& workload, IterationCost& cost,
+                    const ServeOptions& options);
 
 }  // namespace mtsim::runtime
