@@ -13,9 +13,9 @@
 namespace mtsim::models {
 
 std::string_view to_string(NodeKind kind) {
-  constexpr std::array<std::string_view, 16> names = {"gather",    "select", "rmsnorm", "linear", "bias",    "rope",
-                                                      "kv_append", "scores", "scale",   "mask",   "softmax", "values",
-                                                      "add",       "silu",   "mul",     "other"};
+  constexpr std::array<std::string_view, 17> names = {
+      "gather", "select",  "rmsnorm", "linear", "bias", "rope", "kv_append",  "scores", "scale",
+      "mask",   "softmax", "values",  "add",    "silu", "mul",  "all_reduce", "other"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -91,7 +91,7 @@ double Graph::density(const Node& node) const {
   for (const auto* list : {&node.inputs, &node.outputs}) {
     for (const int tensor : *list) {
       const GraphTensor& t = tensors[static_cast<std::size_t>(tensor)];
-      if (t.kind == TensorKind::activation) elements += t.elements();
+      if (is_activation(t.kind)) elements += t.elements();
     }
   }
   return elements > 0 ? node.macs / elements : node.macs > 0 ? std::numeric_limits<double>::infinity() : 0;
@@ -128,14 +128,21 @@ namespace {
 /// Adds nodes with the names of one layer, or of none.
 class Builder {
  public:
-  Builder(Graph& graph, const LlamaConfig& config, const IterationShape& iteration)
-      : m_graph(graph), m_config(config), m_iteration(iteration), m_tokens(iteration.tokens()) {}
+  Builder(Graph& graph, const LlamaConfig& whole, const IterationShape& iteration, const ModelPart& part)
+      : m_graph(graph),
+        m_part(part),
+        m_config(part.config(whole)),
+        m_head_rows(part.head_rows(whole)),
+        m_iteration(iteration),
+        m_tokens(iteration.tokens()) {}
 
   int embedding() {
     const int ids = m_graph.add(GraphTensor{"ids", TensorKind::ids, m_tokens, 1});
     const int table = m_graph.add(GraphTensor{"embedding", TensorKind::weight, m_tokens, m_config.hidden_size});
     return op(NodeKind::gather, "embed", {ids, table}, m_tokens, m_config.hidden_size, 0);
   }
+
+  int stream() { return m_graph.add(GraphTensor{"stream", TensorKind::received, m_tokens, m_config.hidden_size}); }
 
   /// Returns the residual stream behind the layer.
   int layer(int index, int x) {
@@ -148,14 +155,15 @@ class Builder {
     q = op(NodeKind::rope, "rope_q", {q}, m_tokens, c.q_width(), 2);
     k = op(NodeKind::rope, "rope_k", {k}, m_tokens, c.kv_width(), 2);
     const int attended = attention(q, append(k, v));
-    const int o = linear("o", attended, c.hidden_size, c.o_bias);
+    int o = sum("o_sum", linear("o", attended, c.hidden_size, false));
+    if (c.o_bias) o = bias("o", o);
     x = op(NodeKind::add, "add_attention", {x, o}, m_tokens, c.hidden_size, 1);
     const int ffn_normed = norm("ffn_norm", x, m_tokens);
     const int gate = linear("gate", ffn_normed, c.intermediate_size, false);
     const int silu = op(NodeKind::silu, "silu", {gate}, m_tokens, c.intermediate_size, 4);
     const int up = linear("up", ffn_normed, c.intermediate_size, false);
     const int gated = op(NodeKind::mul, "mul", {silu, up}, m_tokens, c.intermediate_size, 1);
-    const int down = linear("down", gated, c.hidden_size, false);
+    const int down = sum("down_sum", linear("down", gated, c.hidden_size, false));
     return op(NodeKind::add, "add_ffn", {x, down}, m_tokens, c.hidden_size, 1);
   }
 
@@ -163,7 +171,7 @@ class Builder {
     m_layer = -1;
     const std::int64_t rows = m_iteration.logits_rows();
     if (rows != m_tokens) x = op(NodeKind::select, "last_tokens", {x}, rows, m_config.hidden_size, 0);
-    linear("head", norm("final_norm", x, rows), m_config.vocab_size, false);
+    linear("head", norm("final_norm", x, rows), m_head_rows, false);
   }
 
  private:
@@ -188,9 +196,17 @@ class Builder {
     const GraphTensor input = m_graph.tensors[static_cast<std::size_t>(x)];
     const int weight = tensor(fmt::format("{}.weight", what), TensorKind::weight, width, input.columns);
     const int y = op(NodeKind::linear, what, {x, weight}, input.rows, width, static_cast<double>(input.columns));
-    if (!has_bias) return y;
-    const int bias = tensor(fmt::format("{}.bias", what), TensorKind::weight, 1, width);
-    return op(NodeKind::bias, fmt::format("{}_bias", what), {y, bias}, input.rows, width, 1);
+    return has_bias ? bias(what, y) : y;
+  }
+  int bias(std::string_view what, int y) {
+    const GraphTensor its = m_graph.tensors[static_cast<std::size_t>(y)];
+    const int weight = tensor(fmt::format("{}.bias", what), TensorKind::weight, 1, its.columns);
+    return op(NodeKind::bias, fmt::format("{}_bias", what), {y, weight}, its.rows, its.columns, 1);
+  }
+  /// Over the tensor-parallel group.
+  int sum(std::string_view what, int part) {
+    if (m_part.tp == 1) return part;
+    return op(NodeKind::all_reduce, what, {part}, m_tokens, m_config.hidden_size, static_cast<double>(m_part.tp - 1));
   }
   /// The cache with the new tokens in it.
   int append(int k, int v) {
@@ -214,7 +230,9 @@ class Builder {
   }
 
   Graph& m_graph;
-  const LlamaConfig& m_config;
+  const ModelPart& m_part;
+  const LlamaConfig m_config;
+  const std::int64_t m_head_rows;
   const IterationShape& m_iteration;
   const std::int64_t m_tokens;
   int m_layer = -1;
@@ -222,14 +240,18 @@ class Builder {
 
 }  // namespace
 
-Graph llama_graph(const LlamaConfig& config, const IterationShape& iteration) {
+Graph llama_graph(const LlamaConfig& whole, const IterationShape& iteration, const ModelPart& part) {
   Graph graph;
-  Builder builder(graph, config, iteration);
-  int x = builder.embedding();
-  const std::int64_t layers = iteration.layers < 0 ? config.layers : std::min(iteration.layers, config.layers);
-  for (std::int64_t layer = 0; layer < layers; ++layer) x = builder.layer(static_cast<int>(layer), x);
-  builder.head(x);
+  Builder builder(graph, whole, iteration, part);
+  int x = part.embedding ? builder.embedding() : builder.stream();
+  for (std::int64_t layer = 0; layer < part.layers; ++layer)
+    x = builder.layer(static_cast<int>(part.first_layer + layer), x);
+  if (part.head) builder.head(x);
   return graph;
+}
+
+Graph llama_graph(const LlamaConfig& whole, const IterationShape& iteration) {
+  return llama_graph(whole, iteration, ModelPart::whole(whole));
 }
 
 }  // namespace mtsim::models

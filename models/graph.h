@@ -9,10 +9,19 @@
 #include <vector>
 
 #include "models/config.h"
+#include "models/model_part.h"
 
 namespace mtsim::models {
 
-enum class TensorKind : std::uint8_t { activation, weight, cache, ids };
+enum class TensorKind : std::uint8_t {
+  activation,
+  received,  // an activation that another cluster made
+  weight,
+  cache,
+  ids
+};
+/// What moves with the tokens, wherever it was made.
+inline bool is_activation(TensorKind kind) { return kind == TensorKind::activation || kind == TensorKind::received; }
 
 struct GraphTensor {
   std::string name;  // "layers.3.gate"
@@ -38,7 +47,8 @@ enum class NodeKind : std::uint8_t {
   add,
   silu,
   mul,
-  other,  // of a graph that is no Llama's
+  all_reduce,  // the sum over a tensor-parallel group, of which each cluster has a part
+  other,       // of a graph that is no Llama's
 };
 std::string_view to_string(NodeKind kind);
 
@@ -86,8 +96,7 @@ struct SequenceStep {
 /// One iteration: linear layers work on the tokens of all sequences together, attention sequence by sequence.
 struct IterationShape {
   std::vector<SequenceStep> sequences;
-  bool all_logits = false;   // of each token, else of the last one of each sequence
-  std::int64_t layers = -1;  // the first so many only; -1: all
+  bool all_logits = false;  // of each token, else of the last one of each sequence
 
   std::int64_t tokens() const;
   std::int64_t logits_rows() const;
@@ -95,6 +104,9 @@ struct IterationShape {
   double scores() const;
 };
 
-Graph llama_graph(const LlamaConfig& config, const IterationShape& iteration);
+/// Of the layers of `part`, and of its share of them. `whole`: the model's. A part without embedding begins with the
+/// tensor "stream" of kind received; the result of the last node is logits, or the stream for the next stage.
+Graph llama_graph(const LlamaConfig& whole, const IterationShape& iteration, const ModelPart& part);
+Graph llama_graph(const LlamaConfig& whole, const IterationShape& iteration);
 
 }  // namespace mtsim::models

@@ -9,12 +9,12 @@
 #include <optional>
 #include <span>
 
+#include "runtime/comm/mpirun.h"
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
 #include "scenarios/explore/attention_space.h"
 #include "scenarios/explore/exploration.h"
 #include "scenarios/explore/gemm_space.h"
-#include "scenarios/mpirun.h"
 #include "scenarios/rank_pool.h"
 #include "scenarios/watch.h"
 #include "scenarios/workers.h"
@@ -84,7 +84,7 @@ ExploreRequest read(const ExploreOptions& options, std::shared_ptr<Query> query,
   request.query = std::move(query);
   request.top = static_cast<std::size_t>(options.top);
   request.processes =
-      options.jobs > 0 ? static_cast<std::size_t>(options.jobs) : usable_cores(mpirun::ranks_on_this_host());
+      options.jobs > 0 ? static_cast<std::size_t>(options.jobs) : usable_cores(runtime::mpirun::ranks_on_this_host());
   if (!common.machine.empty()) request.machine_arguments += " --machine " + shell_quoted(common.machine);
   for (const std::string& set : common.sets) request.machine_arguments += " --set " + shell_quoted(set);
   if (common.machine.empty()) {
@@ -122,7 +122,7 @@ void trace_best(const ExploreRequest& request, const Candidate& best, const std:
 using MakeQuery = std::shared_ptr<Query> (*)(const ExploreOptions&);
 
 int explore_command(const ExploreOptions& options, MakeQuery make_query, const CommonOptions& common) {
-  const bool leads = mpirun::rank() == 0;
+  const bool leads = runtime::mpirun::rank() == 0;
   ExploreRequest request;
   try {
     request = read(options, make_query(options), common, leads);

@@ -251,7 +251,7 @@ int generate_command(const GenerateOptions& options, const CommonOptions& common
     Progress progress("weights of " + model.config.name);
     auto made = std::make_unique<runtime::ClusterBackend>(
         *cluster, model.config, kind == BackendKind::timing ? nullptr : &*model.checkpoint, backend_options);
-    request.layers = made->model().layers();
+    request.layers = made->model().part().layers;
     request.weight_bytes = static_cast<double>(made->model().bytes());
     request.cache_bytes = made->cache().blocks() * made->cache().block_bytes();
     backend = std::move(made);

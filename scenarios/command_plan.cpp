@@ -120,9 +120,10 @@ int plan_command(const PlanOptions& options, const CommonOptions& common) {
   const sim::Machine machine = load_machine(common);
   const runtime::ExecutionPlan plan = runtime::ExecutionPlan::named(options.plan);
   const models::IterationShape shape{
-      std::vector<models::SequenceStep>(static_cast<std::size_t>(options.batch), {options.tokens, options.context}),
-      false, options.layer + 1};
-  const models::Graph graph = models::llama_graph(config, shape);
+      std::vector<models::SequenceStep>(static_cast<std::size_t>(options.batch), {options.tokens, options.context})};
+  models::ModelPart part = models::ModelPart::whole(config);
+  part.layers = options.layer + 1;
+  const models::Graph graph = models::llama_graph(config, shape, part);
   const std::int64_t longest = (options.tokens + options.context + 3) / 4 * 4;
   const runtime::BatchShape batch = runtime::BatchShape::of(shape.sequences, longest);
   const runtime::OperatorPlans plans(graph, config, *dtype, scale, batch, plan, machine.config());

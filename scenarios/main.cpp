@@ -18,9 +18,9 @@
 #include "kernels/library.h"
 #include "models/error.h"
 #include "runtime/error.h"
+#include "runtime/comm/mpirun.h"
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
-#include "scenarios/mpirun.h"
 #include "scenarios/report.h"
 #include "sim/config/output_file.h"
 #include "sim/config/yaml.h"
@@ -147,7 +147,7 @@ int run(int argc, char** argv) {
       fmt::print("{}", out.str());
       return k_exit_done;
     }
-    if (mpirun::repeats_rank_0()) return k_exit_usage;
+    if (runtime::mpirun::repeats_rank_0()) return k_exit_usage;
     const std::string unexpected = unexpected_words(app);
     return fail(k_exit_usage, unexpected.empty()
                                   ? fmt::format("{}; see {} --help", error.what(), command_path(innermost(app)))
@@ -159,7 +159,7 @@ int run(int argc, char** argv) {
     return k_exit_done;
   }
   refuse_unused(app, chosen);
-  if (!common.json.empty() && common.json != "-" && mpirun::rank() == 0)
+  if (!common.json.empty() && common.json != "-" && runtime::mpirun::rank() == 0)
     sim::require_writable(common.json, k_json_writer);
   const auto command = std::find_if(commands.begin(), commands.end(), [](const Command& c) { return c.app->parsed(); });
   try {

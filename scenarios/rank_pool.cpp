@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "runtime/comm/mpirun.h"
+#include "runtime/comm/ranks.h"
 #include "scenarios/rank_pool.h"
 
 #include <fmt/format.h>
@@ -9,8 +11,6 @@
 #include <utility>
 
 #include "scenarios/error.h"
-#include "scenarios/mpirun.h"
-#include "scenarios/ranks.h"
 #include "scenarios/worker_answer.h"
 
 namespace mtsim::scenarios {
@@ -26,7 +26,7 @@ constexpr int k_first = 3;
 // MPI and the processes' sockets cannot be waited for together.
 constexpr int k_poll_ms = 1;
 
-Ranks::Message await(Ranks& ranks) {
+runtime::Ranks::Message await(runtime::Ranks& ranks) {
   for (;;) {
     if (auto message = ranks.receive()) return std::move(*message);
     std::this_thread::sleep_for(std::chrono::milliseconds(k_poll_ms));
@@ -37,8 +37,8 @@ Ranks::Message await(Ranks& ranks) {
 
 RankPool::RankPool(std::size_t processes, std::function<std::string(const std::string&)> work, const std::string& about)
     : m_pool(processes, std::move(work)) {
-  if (!mpirun::is_there()) return;
-  m_ranks = std::make_unique<Ranks>();
+  if (!runtime::mpirun::is_there()) return;
+  m_ranks = std::make_unique<runtime::Ranks>();
   try {
     meet(about);
   } catch (...) {
@@ -48,7 +48,7 @@ RankPool::RankPool(std::size_t processes, std::function<std::string(const std::s
 }
 
 void RankPool::refuse(const std::string& why) {
-  Ranks ranks;
+  runtime::Ranks ranks;
   ranks.send(0, k_failed, why);
   while (await(ranks).number != k_end) {
   }
@@ -66,7 +66,7 @@ void RankPool::meet(const std::string& about) {
   m_helpers.resize(static_cast<std::size_t>(m_ranks->size()));
   std::string other, refused;
   for (int i = 1; i < m_ranks->size(); ++i) {
-    const Ranks::Message hello = await(*m_ranks);
+    const runtime::Ranks::Message hello = await(*m_ranks);
     if (hello.number == k_failed) {
       refused = fmt::format("rank {}: {}", hello.from, hello.text);
       continue;

@@ -11,9 +11,11 @@
 
 #include "scenarios/worker_pool.h"
 
-namespace mtsim::scenarios {
-
+namespace mtsim::runtime {
 class Ranks;
+}
+
+namespace mtsim::scenarios {
 
 class RankPool {
  public:
@@ -46,7 +48,7 @@ class RankPool {
   void end_helpers() noexcept;
 
   WorkerPool m_pool;
-  std::unique_ptr<Ranks> m_ranks;  // behind the pool: processes start before MPI
+  std::unique_ptr<runtime::Ranks> m_ranks;  // behind the pool: processes start before MPI
   std::vector<Helper> m_helpers;   // on rank 0, by rank; its own has none
 };
 

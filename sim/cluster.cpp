@@ -21,11 +21,14 @@ namespace {
 
 constexpr std::size_t k_largest_payload = std::size_t{1} << 30;  // a TLM payload's length has 32 bits
 
-int g_clusters = 0;  // ever made in this process: SystemC elaborates once
+int g_clusters = 0;        // ever made in this process
+bool g_elaborated = false;  // SystemC elaborates once
 
 void check_machine(const MachineConfig& machine) {
-  if (g_clusters > 0) {
-    throw SimError("a process holds one cluster, because SystemC elaborates once; use reset() or another process");
+  if (g_elaborated) {
+    throw SimError(
+        "a process makes its clusters before the first of them runs, because SystemC elaborates once; use reset() or "
+        "another process");
   }
   if (machine.cluster.cores < 1 || machine.cluster.cores > k_max_cores) {
     throw SimError(fmt::format("cluster.cores is {}; core masks hold 1 to {}", machine.cluster.cores, k_max_cores));
@@ -92,7 +95,7 @@ struct Top : public sc_core::sc_module {
 struct Cluster::Impl {
   Impl(const MachineConfig& machine, const ClusterOptions& options)
       : checked((check_machine(machine), true)),
-        top("cluster", machine, options),
+        top(fmt::format("cluster{}", g_clusters - 1).c_str(), machine, options),
         zone(top.zone),
         ddr_arena(zone.ddr.size()),
         gsm_arena(zone.gsm.size()) {}
@@ -126,6 +129,7 @@ struct Cluster::Impl {
   /// Sockets are connected and every thread has reached its wait for a launch.
   void elaborate() {
     if (std::exchange(elaborated, true)) return;
+    g_elaborated = true;
     sc_core::sc_start(sc_core::SC_ZERO_TIME);
   }
 

@@ -55,7 +55,8 @@ struct LaunchResult {
   std::int64_t gsm_bytes = 0;  // allocated
 };
 
-/// One per process (SystemC elaborates once): cases run one after another with reset() between them.
+/// All of a process are made before the first of them runs (SystemC elaborates once). Cases run one after another, with
+/// reset() between them; launches of two clusters do not overlap in the process, whatever they do in the machine.
 class Cluster {
  public:
   explicit Cluster(const MachineConfig& machine, const ClusterOptions& options = {});

@@ -29,6 +29,7 @@ mtsim_library(sim
   hazard_cores.cpp
   hazard_report.cpp
   hazard_values.cpp
+  link.cpp
   memo.cpp
   memo_file.cpp
   memory.cpp

@@ -43,8 +43,9 @@ struct IterationResult {
   std::int64_t logits_rows = 0;
   std::int64_t cycles = 0;         // of the cluster; 0 where there is none
   std::int64_t launch_cycles = 0;  // of them creating and launching thread groups
+  std::int64_t comm_cycles = 0;    // of them between clusters: all-reduces, activations, logits
   std::int64_t launches = 0;
-  std::vector<OperatorTime> operators;        // their cycles and launch_cycles sum to cycles
+  std::vector<OperatorTime> operators;        // their cycles, launch_cycles and comm_cycles sum to cycles
   std::vector<sim::Finding> findings, notes;  // of the DMA hazard monitor
   std::optional<sim::Fault> fault;            // a kernel faulted: no logits, and what ran behind it is missing
   std::vector<std::string> host_work;         // tensors that the host made, "causal mask"

@@ -15,6 +15,7 @@ namespace {
 
 using models::Graph;
 using models::Node;
+using models::NodeKind;
 using models::TensorKind;
 
 class Fuser {
@@ -30,7 +31,10 @@ class Fuser {
 
   Fusion run() {
     for (const int node : m_order) {
-      if (is_high(node)) place_high(node);
+      if (is_sum(node))
+        meet_others(node);
+      else if (is_high(node))
+        place_high(node);
     }
     for (const int node : m_order) {
       if (m_unit_of[index(node)] < 0) trail(node);
@@ -50,6 +54,8 @@ class Fuser {
   const std::string& tensor_name(int tensor) const { return m_graph.tensors[index(tensor)].name; }
   bool is_activation(int tensor) const { return m_graph.tensors[index(tensor)].kind == TensorKind::activation; }
   bool is_high(int node) const { return m_graph.density(at(node)) >= k_high_density; }
+  /// Over clusters: all of its operand leaves this one, and what it gives comes from the others.
+  bool is_sum(int node) const { return at(node).kind == NodeKind::all_reduce; }
   bool has_weights(int node) const {
     return std::any_of(at(node).inputs.begin(), at(node).inputs.end(),
                        [&](int t) { return m_graph.tensors[index(t)].kind == TensorKind::weight; });
@@ -101,6 +107,16 @@ class Fuser {
       }
     }
     return false;
+  }
+
+  void meet_others(int node) {
+    begin_unit(node);
+    for (const int tensor : at(node).inputs) {
+      if (m_edges.producer[index(tensor)] >= 0) stop_at_sum(m_edges.producer[index(tensor)], node);
+    }
+  }
+  void stop_at_sum(int from, int to) {
+    stop(from, to, fmt::format("{} is a sum over clusters, through their DDR", at(is_sum(to) ? to : from).name));
   }
 
   // --- High-density operators.
@@ -188,6 +204,10 @@ class Fuser {
     for (const int tensor : at(node).inputs) {
       const int maker = m_edges.producer[index(tensor)];
       if (maker < 0 || m_unit_of[index(maker)] < 0) continue;
+      if (is_sum(maker)) {
+        stop_at_sum(maker, node);
+        continue;
+      }
       if (from < 0 || m_place[index(maker)] > m_place[index(from)]) {
         unit = m_unit_of[index(maker)];
         from = maker;
@@ -211,6 +231,7 @@ class Fuser {
     for (const int tensor : at(node).outputs) {
       for (const int consumer : m_edges.consumers[index(tensor)]) {
         const int its = m_unit_of[index(consumer)];
+        if (is_sum(consumer)) return stop_at_sum(node, consumer);
         if (at(consumer).layer != at(node).layer) {
           return stop(
               node, consumer,

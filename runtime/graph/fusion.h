@@ -9,8 +9,8 @@
 //                           weights times V) works on blocks of rows and goes on in its unit.
 //   on-chip capacity        What the unit holds at a time and what the operator at work needs fit GSM, AM and SM.
 //
-// A low-density operator joins the unit that makes its input, else the unit that alone reads its result. A unit does
-// not cross from layer to layer, where a pipeline stage may end.
+// A sum over a tensor-parallel group is a unit of its own. A low-density operator joins the unit that makes its input,
+// else the unit that alone reads its result. A unit does not cross from layer to layer, where a pipeline stage may end.
 #pragma once
 
 #include <cstdint>

@@ -42,6 +42,17 @@ OperatorPrograms Library::select(const Node& node) const {
   return {"select", {kernels::move_rows(std::move(moves))}};
 }
 
+OperatorPrograms Library::sum(const Node& node, const std::vector<sim::Pointer>& parts) const {
+  OperatorPrograms result{"sum of parts", {}};
+  sim::Pointer x = parts.front();
+  for (std::size_t rank = 1; rank < parts.size(); ++rank) {
+    OperatorPrograms one = add(node, x, parts[rank]);
+    result.programs.push_back(std::move(one.programs.front()));
+    x = output(node);
+  }
+  return result;
+}
+
 OperatorPrograms Library::kv_append(const Node& node) const {
   const kernels::KvAppendShape shape{config().kv_heads, config().head_dim, m_context.batch.kv_block, dtype()};
   std::vector<kernels::KvAppend> appends;

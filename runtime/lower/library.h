@@ -63,11 +63,16 @@ class Library {
   virtual OperatorPrograms rope(const models::Node& node) = 0;
   /// From Q K^T to weights times V.
   virtual OperatorPrograms attention(const models::Node& scores, const models::Node& values) = 0;
-  virtual OperatorPrograms add(const models::Node& node) = 0;
+  OperatorPrograms add(const models::Node& node) const { return add(node, input(node, 0), input(node, 1)); }
+  /// Of the parts of a tensor-parallel group, in the order of its ranks.
+  OperatorPrograms sum(const models::Node& node, const std::vector<sim::Pointer>& parts) const;
   virtual OperatorPrograms add_rmsnorm(const models::Node& add, const models::Node& norm) = 0;
   virtual OperatorPrograms silu_mul(const models::Node& silu, const models::Node& mul) = 0;
 
  protected:
+  /// Of what has the shape of the node's result.
+  virtual OperatorPrograms add(const models::Node& node, sim::Pointer x, sim::Pointer a) const = 0;
+
   explicit Library(LibraryContext context);
 
   static std::unique_ptr<Library> microcode(LibraryContext context);

@@ -101,10 +101,11 @@ class MicrocodeLibrary final : public Library {
     return result;
   }
 
-  OperatorPrograms add(const Node& node) override {
-    const GraphTensor& x = shape_of_input(node);
-    const kernels::StreamPlan plan = kernels::plan_add(x.rows * x.columns, dtype(), 0, machine());
-    return {"add", {kernels::add(m_context.cluster, plan, dtype(), {input(node, 0), input(node, 1), output(node)})}};
+  using Library::add;
+  OperatorPrograms add(const Node& node, sim::Pointer x, sim::Pointer a) const override {
+    const GraphTensor& y = shape_of_output(node);
+    const kernels::StreamPlan plan = kernels::plan_add(y.rows * y.columns, dtype(), 0, machine());
+    return {"add", {kernels::add(m_context.cluster, plan, dtype(), {x, a, output(node)})}};
   }
 
   OperatorPrograms add_rmsnorm(const Node& add, const Node& norm) override {

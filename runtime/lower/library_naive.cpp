@@ -98,13 +98,13 @@ class NaiveLibrary final : public Library {
     return result;
   }
 
-  OperatorPrograms add(const Node& node) override {
-    return {"add naive",
-            {rows(rows_of(NaiveOp::add, shape_of_input(node)), {input(node, 0), input(node, 1), output(node)})}};
+  using Library::add;
+  OperatorPrograms add(const Node& node, sim::Pointer x, sim::Pointer a) const override {
+    return {"add naive", {rows(rows_of(NaiveOp::add, shape_of_output(node)), {x, a, output(node)})}};
   }
 
   OperatorPrograms add_rmsnorm(const Node& add, const Node& norm) override {
-    OperatorPrograms result = this->add(add), behind = rmsnorm(norm);
+    OperatorPrograms result = Library::add(add), behind = rmsnorm(norm);
     result.kernel += ", " + behind.kernel;
     result.programs.push_back(std::move(behind.programs.front()));
     return result;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -34,6 +35,7 @@ class Lowering {
         m_graph(graph),
         m_fusion(fusion),
         m_plans(plans),
+        m_part(model.part()),
         m_library(Library::of(plan.operators,
                               {cluster, model, plans, batch, input, [this](int tensor) { return place(tensor); }})),
         m_bytes(bytes_of(model.dtype())),
@@ -47,12 +49,15 @@ class Lowering {
     m_library->prepare();
     m_result.host_work = m_library->host_work();
     m_kept = m_cluster.allocations();
-    for (const Group& group : m_groups) {
-      if (group.unit != m_unit) enter_unit(group.unit);
-      m_result.steps.push_back(build(group));
+    for (std::size_t t = 0; t < m_graph.tensors.size(); ++t) {
+      if (m_graph.tensors[t].kind == TensorKind::received) m_result.stream = m_places[t];
+    }
+    for (std::size_t g = 0; g < m_groups.size(); ++g) {
+      if (m_groups[g].unit != m_unit) enter_unit(m_groups[g].unit);
+      m_result.steps.push_back(build(g));
       free_scratch();
     }
-    m_result.logits = place(m_graph.nodes[index(m_groups.back().nodes.back())].outputs.front());
+    m_result.result = place(m_graph.nodes[index(m_groups.back().nodes.back())].outputs.front());
     return std::move(m_result);
   }
 
@@ -103,6 +108,7 @@ class Lowering {
       case NodeKind::rmsnorm:
       case NodeKind::bias:
       case NodeKind::rope:
+      case NodeKind::all_reduce:
       case NodeKind::kv_append: return {i};
       default: refuse(i, "the library has no operator of this kind");
     }
@@ -165,9 +171,17 @@ class Lowering {
         }
       }
     }
+    add_received(group_of, in_ddr, lives);
+    const std::size_t values = lives.size();
+    for (std::size_t g = 0; g < m_groups.size(); ++g) {  // what the others send for a sum, one behind the other
+      if (first(m_groups[g]).kind == NodeKind::all_reduce)
+        lives.push_back({(m_part.tp - 1) * part_pitch(m_groups[g]), static_cast<int>(g), static_cast<int>(g)});
+    }
     const ArenaPlan arena = plan_arena(lives, sim::Arena::k_alignment);
     const sim::Pointer base = m_cluster.ddr_malloc(std::max<std::int64_t>(arena.bytes, 1));
     for (std::size_t i = 0; i < in_ddr.size(); ++i) m_places[index(in_ddr[i])] = base + arena.offsets[i];
+    for (std::size_t i = values; i < lives.size(); ++i)
+      m_parts[static_cast<std::size_t>(lives[i].first)] = base + arena.offsets[i];
     for (std::size_t unit = 0; unit < in_gsm.size(); ++unit) {
       const ArenaPlan plan = plan_arena(gsm_lives[unit], sim::Arena::k_alignment);
       m_gsm_of_unit[unit] = plan.bytes;
@@ -175,6 +189,33 @@ class Lowering {
       for (std::size_t i = 0; i < in_gsm[unit].size(); ++i)
         m_places[index(in_gsm[unit][i])] = {sim::Space::gsm, -1, static_cast<std::uint64_t>(plan.offsets[i])};
     }
+  }
+
+  /// What another stage sends is there from the beginning.
+  void add_received(const std::vector<int>& group_of, std::vector<int>& in_ddr, std::vector<Lifetime>& lives) {
+    for (std::size_t t = 0; t < m_graph.tensors.size(); ++t) {
+      if (m_graph.tensors[t].kind != TensorKind::received) continue;
+      int end = 0;
+      for (const int c : m_edges.consumers[t]) end = std::max(end, group_of[index(c)]);
+      in_ddr.push_back(static_cast<int>(t));
+      lives.push_back({static_cast<std::int64_t>(m_graph.tensors[t].elements()) * m_bytes, 0, end});
+    }
+  }
+  std::int64_t part_bytes(const Group& group) const {
+    return static_cast<std::int64_t>(tensor(first(group).inputs.front()).elements()) * m_bytes;
+  }
+  std::int64_t part_pitch(const Group& group) const {
+    return (part_bytes(group) + sim::Arena::k_alignment - 1) / sim::Arena::k_alignment * sim::Arena::k_alignment;
+  }
+  PartialSums partial_sums(const Group& group, std::size_t at) const {
+    PartialSums sums{{}, part_bytes(group)};
+    sim::Pointer others = m_parts.at(at);
+    for (std::int64_t rank = 0; rank < m_part.tp; ++rank) {
+      const bool is_own = rank == m_part.tp_rank;
+      sums.parts.push_back(is_own ? place(first(group).inputs.front()) : others);
+      if (!is_own) others = others + part_pitch(group);
+    }
+    return sums;
   }
 
   void enter_unit(int unit) {
@@ -189,15 +230,17 @@ class Lowering {
 
   // --- Operators.
 
-  OperatorStep build(const Group& group) {
+  OperatorStep build(std::size_t at) {
+    const Group& group = m_groups[at];
     OperatorStep step;
+    if (first(group).kind == NodeKind::all_reduce) step.sums = partial_sums(group, at);
     step.layer = last(group).layer;
     step.name = name_of(group);
     for (const int i : group.nodes) {
       const NodeKind kind = node(i).kind;
       if (kind == NodeKind::linear || kind == NodeKind::scores || kind == NodeKind::values) step.macs += node(i).macs;
     }
-    OperatorPrograms made = programs(group);
+    OperatorPrograms made = step.sums ? m_library->sum(first(group), step.sums->parts) : programs(group);
     step.kernel = std::move(made.kernel);
     step.programs = std::move(made.programs);
     return step;
@@ -235,10 +278,12 @@ class Lowering {
   const Graph& m_graph;
   const Fusion& m_fusion;
   const OperatorPlans& m_plans;
+  const models::ModelPart& m_part;
   const std::unique_ptr<Library> m_library;
   const std::int64_t m_bytes;
   std::vector<Group> m_groups;
-  std::vector<sim::Pointer> m_places;  // of tensors
+  std::vector<sim::Pointer> m_places;           // of tensors
+  std::map<std::size_t, sim::Pointer> m_parts;  // by group that sums: where the others' parts go
   std::vector<bool> m_grouped;
   const models::GraphEdges m_edges;
   std::vector<std::int64_t> m_gsm_of_unit;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,13 @@ struct BatchInput {
   std::function<kernels::AttentionBlocks(std::size_t sequence, int layer)> blocks;
 };
 
+/// A sum over a tensor-parallel group. Before the programs of its step run, each part lies in its place: this cluster's
+/// own is there, the others' are brought by whoever drives the group.
+struct PartialSums {
+  std::vector<sim::Pointer> parts;  // by rank in the group, in DDR
+  std::int64_t bytes = 0;           // of each
+};
+
 /// One operator as it is launched.
 struct OperatorStep {
   std::string name;    // "layers.3.attention"
@@ -31,11 +39,13 @@ struct OperatorStep {
   int layer = -1;
   double macs = 0;
   std::vector<sim::DspProgram> programs;  // one behind the other
+  std::optional<PartialSums> sums;        // what has to be there before
 };
 
 struct LoweredIteration {
   std::vector<OperatorStep> steps;
-  sim::Pointer logits;                 // [logits_rows, vocab], in DDR
+  sim::Pointer stream;  // of a part without embedding: where its input has to lie, [tokens, hidden], in DDR
+  sim::Pointer result;  // logits [logits_rows, head rows] or stream [tokens, hidden], in DDR
   std::vector<std::string> host_work;  // tensors the host made for it
   std::int64_t gsm_bytes = 0;          // most that a unit keeps in GSM
 };

@@ -130,6 +130,7 @@ OnChip OperatorPlans::working_set(const Node& node) const {
       return of_stream(kernels::plan_rmsnorm(shape, 0, m_machine).stream);
     }
     case NodeKind::add:
+    case NodeKind::all_reduce:
     case NodeKind::mul:
     case NodeKind::silu:
       return of_stream(kernels::plan_add(output(node).rows * output(node).columns, m_dtype, 0, m_machine));

@@ -48,28 +48,16 @@ constexpr Source k_layer_weights[] = {
     {"down.weight", Role::down, Source::matrix},
 };
 
-/// How the rows (out) or columns (in) of a role are padded.
-IndexMap head_map(const HeadLayout& heads, std::int64_t count, bool rotated) {
-  if (heads.dim == heads.padded) return {count * heads.dim, {}};
-  return {count * heads.padded, [heads, rotated](std::int64_t i) {
-            const std::int64_t element = i % heads.dim;
-            return i / heads.dim * heads.padded + (rotated ? heads.rotated(element) : element);
+/// `count` heads from `first` on, each padded.
+IndexMap head_map(const HeadLayout& heads, std::int64_t first, std::int64_t count, bool rotated) {
+  return {count * heads.padded, [=](std::int64_t i) {
+            const std::int64_t head = i / heads.dim - first, element = i % heads.dim;
+            if (head < 0 || head >= count) return IndexMap::k_nowhere;
+            return head * heads.padded + (rotated ? heads.rotated(element) : element);
           }};
 }
-IndexMap out_map(Role role, const models::LlamaConfig& config, const HeadLayout& heads) {
-  switch (role) {
-    case Role::q:
-    case Role::q_bias: return head_map(heads, config.heads, true);
-    case Role::k:
-    case Role::k_bias: return head_map(heads, config.kv_heads, true);
-    case Role::v:
-    case Role::v_bias: return head_map(heads, config.kv_heads, false);
-    default: return {models::shape_of(role, config).front(), {}};
-  }
-}
-IndexMap in_map(Role role, const models::LlamaConfig& config, const HeadLayout& heads) {
-  if (role == Role::o) return head_map(heads, config.heads, false);
-  return {models::shape_of(role, config).back(), {}};
+IndexMap slice(std::int64_t first, std::int64_t count) {
+  return {count, [=](std::int64_t i) { return i < first || i >= first + count ? IndexMap::k_nowhere : i - first; }};
 }
 
 /// Bytes of one of the files as pages of the DDR.
@@ -114,33 +102,37 @@ std::vector<float> HeadLayout::inv_freq(double theta) const {
   return result;
 }
 
-DeviceModel::DeviceModel(sim::Cluster& cluster, const models::LlamaConfig& config, DType dtype, std::int64_t layers,
-                         const models::Checkpoint* checkpoint, std::int64_t mapped_from)
-    : m_given(config),
-      m_config(config),
+DeviceModel::DeviceModel(sim::Cluster& cluster, const models::LlamaConfig& config, DType dtype,
+                         const models::ModelPart& part, const models::Checkpoint* checkpoint, std::int64_t mapped_from)
+    : m_part(part),
+      m_given(config),
+      m_config(part.config(config)),
       m_heads(HeadLayout::of(config)),
       m_dtype(dtype),
-      m_layers(layers),
       m_attention_scale(1 / std::sqrt(static_cast<float>(config.head_dim))),
       m_inv_freq(m_heads.inv_freq(config.rope_theta)) {
   m_config.head_dim = m_heads.padded;
-  const double needed = weight_bytes(config, dtype, layers);
+  const double needed = weight_bytes(config, dtype, part);
   if (needed > static_cast<double>(cluster.machine().ddr.bytes)) {
-    throw RuntimeError(fmt::format(
-        "{}: {} layers of weights in {} take {:.1f} GB, the cluster's DDR has {:.1f} (eq. 16); use "
-        "fewer layers, a smaller type or more clusters",
-        config.name, layers, to_string(dtype), needed / 1e9, static_cast<double>(cluster.machine().ddr.bytes) / 1e9));
+    throw RuntimeError(
+        fmt::format("{}: {} layers of weights in {} take {:.1f} GB, the cluster's DDR has {:.1f} (eq. 16); use "
+                    "fewer layers, a smaller type or more clusters",
+                    config.name, part.layers, to_string(dtype), needed / 1e9,
+                    static_cast<double>(cluster.machine().ddr.bytes) / 1e9));
   }
   collect();
   std::int64_t matrix_bytes = 0;
   for (const Weight& weight : m_list) matrix_bytes += weight.bytes;
   if (checkpoint == nullptr)
     take_memory(cluster);
-  else if (m_heads.dim == m_heads.padded && matrix_bytes >= mapped_from)
+  else if (m_heads.dim == m_heads.padded && part.tp == 1 && matrix_bytes >= mapped_from)
     map(cluster, *checkpoint);
   else
     write(cluster, *checkpoint);
-  if (config.tie_word_embeddings) m_weights.emplace("head.weight", weight("embedding"));
+  if (part.embedding && part.head && config.tie_word_embeddings) {
+    const std::int64_t row = config.hidden_size * bytes_of(dtype);
+    m_weights.emplace("head.weight", weight("embedding") + part.head_first(config) * row);
+  }
   add_frequencies(cluster, m_inv_freq);
   for (const std::int64_t heads : {m_config.heads, m_config.kv_heads}) {
     const auto layout = kernels::RopeLayout::of(heads, m_config.head_dim, rope_pairs(m_config), m_dtype);
@@ -148,23 +140,57 @@ DeviceModel::DeviceModel(sim::Cluster& cluster, const models::LlamaConfig& confi
   }
 }
 
-/// Every weight of the layers, in the order in which they lie.
+models::LlamaConfig DeviceModel::whole() const {
+  models::LlamaConfig result = m_given;
+  result.head_dim = m_heads.padded;
+  return result;
+}
+
+/// Where the outputs (rows) of a role's tensor go.
+IndexMap DeviceModel::out_map(Role role) const {
+  const auto& whole = m_given;
+  const std::int64_t heads = m_config.heads, kv_heads = m_config.kv_heads;
+  switch (role) {
+    case Role::q:
+    case Role::q_bias: return head_map(m_heads, m_part.tp_rank * heads, heads, true);
+    case Role::k:
+    case Role::k_bias: return head_map(m_heads, m_part.tp_rank * kv_heads, kv_heads, true);
+    case Role::v:
+    case Role::v_bias: return head_map(m_heads, m_part.tp_rank * kv_heads, kv_heads, false);
+    case Role::gate:
+    case Role::up: return slice(m_part.tp_rank * m_config.intermediate_size, m_config.intermediate_size);
+    case Role::head: return slice(m_part.head_first(whole), m_part.head_rows(whole));
+    default: return {models::shape_of(role, whole).front(), {}};
+  }
+}
+
+/// Where its inputs (columns) go.
+IndexMap DeviceModel::in_map(Role role) const {
+  switch (role) {
+    case Role::o: return head_map(m_heads, m_part.tp_rank * m_config.heads, m_config.heads, false);
+    case Role::down: return slice(m_part.tp_rank * m_config.intermediate_size, m_config.intermediate_size);
+    default: return {models::shape_of(role, m_given).back(), {}};
+  }
+}
+
+/// Every weight of the part, in the order in which they lie.
 void DeviceModel::collect() {
   const auto add = [&](const std::string& name, const Source& source, std::int64_t layer) {
-    const std::vector<std::int64_t> shape = models::shape_of(source.role, m_given);
-    const std::int64_t rows = out_map(source.role, m_given, m_heads).size;
-    const std::int64_t columns = shape.size() > 1 ? in_map(source.role, m_given, m_heads).size : 1;
+    const bool is_matrix = models::shape_of(source.role, m_given).size() > 1;
+    const std::int64_t rows = out_map(source.role).size;
+    const std::int64_t columns = is_matrix ? in_map(source.role).size : 1;
     const DType type = source.form == Source::norm ? DType::f32 : m_dtype;
     m_list.push_back({name, source.role, layer, source.form, rows * columns * bytes_of(type)});
   };
-  add("embedding", {"", Role::embedding, Source::rows}, 0);
-  for (std::int64_t layer = 0; layer < m_layers; ++layer) {
+  if (m_part.embedding) add("embedding", {"", Role::embedding, Source::rows}, 0);
+  for (std::int64_t layer = m_part.first_layer; layer < m_part.first_layer + m_part.layers; ++layer) {
     for (const Source& source : k_layer_weights) {
       if (models::is_present(source.role, m_given)) add(fmt::format("layers.{}.{}", layer, source.name), source, layer);
     }
   }
+  if (!m_part.head) return;
   add("final_norm.weight", {"", Role::final_norm, Source::norm}, 0);
-  if (!m_given.tie_word_embeddings) add("head.weight", {"", Role::head, Source::rows}, 0);
+  if (!m_part.embedding || !m_given.tie_word_embeddings) add("head.weight", {"", Role::head, Source::rows}, 0);
 }
 
 void DeviceModel::put(const Weight& weight, sim::Pointer at) {
@@ -178,12 +204,12 @@ void DeviceModel::take_memory(sim::Cluster& cluster) {
 
 std::vector<std::byte> DeviceModel::packed(const Weight& weight, const models::Checkpoint& checkpoint) const {
   const models::Tensor& tensor = checkpoint.tensor(weight.role, weight.layer);
-  const IndexMap out = out_map(weight.role, m_given, m_heads), in = in_map(weight.role, m_given, m_heads);
+  const IndexMap out = out_map(weight.role), in = in_map(weight.role);
   switch (weight.form) {
     case Source::matrix: return pack_transposed(tensor, m_dtype, out, in);
-    case Source::rows: return pack(tensor, m_dtype, in);
-    case Source::vector: return pack(tensor, m_dtype, out);
-    default: return pack(tensor, DType::f32, out);
+    case Source::rows: return pack(tensor, m_dtype, out, in);
+    case Source::vector: return pack(tensor, m_dtype, {}, out);
+    default: return pack(tensor, DType::f32, {}, out);
   }
 }
 
@@ -231,11 +257,8 @@ sim::Pointer DeviceModel::weight(const std::string& name) const {
 
 sim::Pointer DeviceModel::frequencies(const std::vector<float>& values) const { return m_frequencies.at(values); }
 
-double DeviceModel::weight_bytes(const models::LlamaConfig& config, DType dtype, std::int64_t layers) {
-  const double all =
-      static_cast<double>(layers) * static_cast<double>(config.layer_parameters()) +
-      static_cast<double>(config.tie_word_embeddings ? 1 : 2) * static_cast<double>(config.embedding_parameters());
-  return all * static_cast<double>(bytes_of(dtype));
+double DeviceModel::weight_bytes(const models::LlamaConfig& config, DType dtype, const models::ModelPart& part) {
+  return static_cast<double>(part.parameters(config)) * static_cast<double>(bytes_of(dtype));
 }
 
 }  // namespace mtsim::runtime

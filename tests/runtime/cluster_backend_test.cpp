@@ -306,13 +306,13 @@ TEST_CASE("an iteration of any length is laid out in GSM and DDR that are there"
   config.vocab_size = 1000;
   config.max_positions = 4096;
   sim::Cluster& cluster = fresh({.depth = sim::Depth::timing});
-  const DeviceModel device(cluster, config, kernels::DType::f16, 1, nullptr);
+  const DeviceModel device(cluster, config, kernels::DType::f16, models::ModelPart::whole(config), nullptr);
   const sim::Pointer cache = cluster.ddr_malloc(4096 * 4 * 128 * 2 * 2);
   const sim::Cluster::Allocations kept = cluster.allocations();
   const ExecutionPlan plan = ExecutionPlan::named("a2");
   std::int64_t most = 0;
   const auto lay_out = [&](const std::vector<models::SequenceStep>& steps) {
-    const models::Graph graph = models::llama_graph(device.config(), {steps, false, 1});
+    const models::Graph graph = models::llama_graph(device.whole(), {steps, false});
     const BatchShape batch = BatchShape::of(steps, 4096);
     const OperatorPlans plans(graph, device.config(), kernels::DType::f16, device.attention_scale(), batch, plan,
                               machine());

@@ -88,7 +88,7 @@ struct Planned {
 
   Planned(const models::LlamaConfig& llama, const std::vector<models::SequenceStep>& sequences)
       : batch(BatchShape::of(sequences, 4096)), config(llama) {
-    graph = models::llama_graph(config, {sequences, false, -1});
+    graph = models::llama_graph(config, {sequences, false});
     plan_again();
   }
   void plan_again() {

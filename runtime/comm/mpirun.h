@@ -2,7 +2,7 @@
 // What mpirun of OpenMPI tells its processes, known before MPI is initialised; ranks.h is for talking to the others.
 #pragma once
 
-namespace mtsim::scenarios::mpirun {
+namespace mtsim::runtime::mpirun {
 
 /// Whether it started this process; without it MPI is never initialised, which takes 0.3 s.
 bool is_there();
@@ -13,4 +13,4 @@ int rank();
 /// Whether rank 0 has the same command line, so that it finds the same wrong with it and says so.
 bool repeats_rank_0();
 
-}  // namespace mtsim::scenarios::mpirun
+}  // namespace mtsim::runtime::mpirun

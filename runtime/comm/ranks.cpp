@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/ranks.h"
+#include "runtime/comm/ranks.h"
 
 #include <utility>
 
-namespace mtsim::scenarios {
+namespace mtsim::runtime {
 
 Ranks::Ranks() {
   // The default error handler ends all ranks with a message: nothing here could go on without one of them.
@@ -13,6 +13,8 @@ Ranks::Ranks() {
 }
 
 Ranks::~Ranks() {
+  // mpirun ends the others when a process goes without MPI_Finalize, which would wait for them.
+  if (m_abandoned) return;
   for (Sending& sending : m_sending) MPI_Wait(&sending.request, MPI_STATUS_IGNORE);
   MPI_Finalize();
 }
@@ -46,4 +48,4 @@ void Ranks::forget_what_arrived() {
   });
 }
 
-}  // namespace mtsim::scenarios
+}  // namespace mtsim::runtime

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace mtsim::scenarios {
+namespace mtsim::runtime {
 
 class Ranks {
  public:
@@ -17,6 +17,9 @@ class Ranks {
   ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
+
+  /// The others are not to be waited for: this process ends with an error, which ends them too.
+  void abandon() { m_abandoned = true; }
 
   int rank() const { return m_rank; }
   int size() const { return m_size; }
@@ -38,7 +41,8 @@ class Ranks {
   void forget_what_arrived();
 
   int m_rank = 0, m_size = 1;
+  bool m_abandoned = false;
   std::list<Sending> m_sending;
 };
 
-}  // namespace mtsim::scenarios
+}  // namespace mtsim::runtime

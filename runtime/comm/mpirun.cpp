@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/mpirun.h"
+#include "runtime/comm/mpirun.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
 
-namespace mtsim::scenarios::mpirun {
+namespace mtsim::runtime::mpirun {
 
 namespace {
 
@@ -25,4 +25,4 @@ int rank() { return number_of("OMPI_COMM_WORLD_RANK", 0); }
 // mpirun A : B has two command lines.
 bool repeats_rank_0() { return rank() != 0 && number_of("OMPI_NUM_APP_CTX", 1) == 1; }
 
-}  // namespace mtsim::scenarios::mpirun
+}  // namespace mtsim::runtime::mpirun
