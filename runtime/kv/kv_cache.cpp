@@ -26,12 +26,15 @@ KvOptions parse_kv_options(const std::string& text) {
 
 KvCache::KvCache(const models::LlamaConfig& config, const KvOptions& options, std::int64_t bytes_per_element,
                  std::int64_t budget, std::int64_t longest)
+    : KvCache(config.kv_bytes_per_token(bytes_per_element), options, budget, longest) {}
+
+KvCache::KvCache(std::int64_t position_bytes, const KvOptions& options, std::int64_t budget, std::int64_t longest)
     : m_mode(options.mode), m_longest(longest) {
   const std::int64_t unit = 4;  // keys that attention loads together
   m_block = options.block > 0                 ? options.block
             : options.mode == KvMode::reserve ? (longest + unit - 1) / unit * unit
                                               : k_kv_block;
-  m_block_bytes = m_block * config.kv_bytes_per_token(bytes_per_element);
+  m_block_bytes = m_block * position_bytes;
   m_blocks = std::max<std::int64_t>(budget, 0) / m_block_bytes;
   const std::int64_t needed = (longest + m_block - 1) / m_block;
   if (m_blocks < needed) {

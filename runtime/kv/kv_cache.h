@@ -35,6 +35,8 @@ class KvCache {
   /// sequence of that length fits: bytes needed and there.
   KvCache(const models::LlamaConfig& config, const KvOptions& options, std::int64_t bytes_per_element,
           std::int64_t budget, std::int64_t longest);
+  /// The same for a position of so many bytes: of one cluster's part of a model.
+  KvCache(std::int64_t position_bytes, const KvOptions& options, std::int64_t budget, std::int64_t longest);
 
   std::int64_t block() const { return m_block; }              // positions
   std::int64_t block_bytes() const { return m_block_bytes; }  // of all layers, K and V

@@ -41,6 +41,7 @@ struct Occupancy {
   std::int64_t buffer_bytes = 0;  // reserved and held
   std::int64_t decoding = 0;      // requests
   std::int64_t kv_bytes = 0;      // of all caches, wherever: blocks given to sequences, and buffer_bytes
+  bool operator==(const Occupancy&) const = default;
 };
 
 struct PoolUse {
