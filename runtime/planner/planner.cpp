@@ -307,29 +307,6 @@ Objective parse_objective(const std::string& word) {
   throw RuntimeError(fmt::format("there is no objective '{}'; there are throughput and goodput", word));
 }
 
-bool Slo::is_bound() const { return std::isfinite(ttft_s) || std::isfinite(tpot_s); }
-
-Slo parse_slo(const std::string& text) {
-  Slo slo;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    const std::string word = text.substr(at, comma - at),
-                      value = word.substr(std::min(word.find('=') + 1, word.size()));
-    char* end = nullptr;
-    const double seconds = std::strtod(value.c_str(), &end);
-    const bool is_number = !value.empty() && *end == '\0' && std::isfinite(seconds) && seconds > 0;
-    if (is_number && word.starts_with("ttft=")) {
-      slo.ttft_s = seconds;
-    } else if (is_number && word.starts_with("tpot=")) {
-      slo.tpot_s = seconds;
-    } else {
-      throw RuntimeError(fmt::format("SLO '{}': seconds above 0, as in ttft=2,tpot=0.15", text));
-    }
-    at = comma + 1;
-  }
-  return slo;
-}
-
 std::int64_t PlanSearch::alive() const {
   return std::count_if(rows.begin(), rows.end(), [](const PlanRow& row) { return row.alive(); });
 }

@@ -9,13 +9,13 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "models/config.h"
 #include "runtime/planner/equations.h"
+#include "runtime/serving/metrics.h"
 #include "runtime/serving/serve.h"
 
 namespace mtsim::runtime {
@@ -28,21 +28,12 @@ std::string_view to_string(Objective objective);
 /// Throws RuntimeError.
 Objective parse_objective(const std::string& word);
 
-/// Seconds; no bound where none is asked.
-struct Slo {
-  double ttft_s = std::numeric_limits<double>::infinity();  // to the first token
-  double tpot_s = std::numeric_limits<double>::infinity();  // a token behind it, on average
-  bool is_bound() const;
-};
-/// "ttft=2,tpot=0.15", seconds. Throws RuntimeError.
-Slo parse_slo(const std::string& text);
-
 struct PlannerOptions {
   std::int64_t clusters = 0;
   std::int64_t clusters_per_device = 4;
   std::int64_t prompt_tokens = 512, output_tokens = 128;
   Objective objective = Objective::throughput;
-  Slo slo;
+  ServiceLevel slo;
   std::string execution = "a2";
   std::int64_t most_micro_batch = 256;
   std::int64_t most_decode_replicas = 4;  // DP_D; the paper searches with 1

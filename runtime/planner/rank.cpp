@@ -37,10 +37,7 @@ struct Ranking {
     const std::int64_t count = std::max(k_fewest_arrivals, k_batches * row.plan.decode.batch());
     const ServingResult result =
         run(row, poisson_workload(count, requests_s, options.prompt_tokens, options.output_tokens, k_seed));
-    const auto kept = std::count_if(result.requests.begin(), result.requests.end(), [&](const RequestRecord& r) {
-      return r.outcome == Outcome::finished && r.ttft_s() <= options.slo.ttft_s && r.tpot_s() <= options.slo.tpot_s;
-    });
-    return static_cast<double>(kept) / static_cast<double>(result.requests.size());
+    return metrics_of(result, options.slo).attainment;
   }
 
   void goodput(PlanRow& row) const {

@@ -39,9 +39,9 @@ Json plan_json(const runtime::ServingPlan& plan) {
   return json;
 }
 
-void describe_run(const runtime::ServingResult& result, std::int64_t groups, bool is_steady, const runtime::Slo& slo,
+void describe_run(const runtime::ServingResult& result, std::int64_t groups, bool is_steady, const runtime::ServiceLevel& slo,
                   Json& json) {
-  const runtime::ServingMetrics metrics = runtime::metrics_of(result, {slo.ttft_s, slo.tpot_s});
+  const runtime::ServingMetrics metrics = runtime::metrics_of(result, slo);
   const auto all = static_cast<double>(groups);
   json["status"] = "done";
   json["metrics"] = {{"tokens_s", all * (is_steady ? metrics.steady_tokens_per_s : metrics.tokens_per_s)},

@@ -15,7 +15,7 @@ Json plan_json(const runtime::ServingPlan& plan);
 
 /// status, metrics, pools, buffer, KV: of one group, tokens/s of all. `is_steady`: tokens_s leaves filling and draining
 /// out.
-void describe_run(const runtime::ServingResult& result, std::int64_t groups, bool is_steady, const runtime::Slo& slo,
+void describe_run(const runtime::ServingResult& result, std::int64_t groups, bool is_steady, const runtime::ServiceLevel& slo,
                   Json& json);
 
 /// requests, events and occupancy: what `mtsim explain` reads.

@@ -92,7 +92,7 @@ struct ServingScenario : GridScenario {
   std::string plans_path;          // the file of the only plan where it has one: `mtsim fit` writes there
   std::string batches_path;        // of batch sizes that are carried
   runtime::Objective objective = runtime::Objective::throughput;
-  runtime::Slo slo;
+  runtime::ServiceLevel slo;
   bool steps = false;  // rows are the steps of an ablation: what each brings is compared too
   std::vector<ReportedRow> reported;
   std::vector<std::pair<std::string, std::string>> machine_sets;  // what-ifs of the file: key, value

@@ -303,7 +303,7 @@ void read_reported(const YamlNode& root, ServingScenario& scenario) {
 
 void read_objective(const YamlNode& root, ServingScenario& scenario) {
   read_word(root, "objective", [&](const std::string& word) { scenario.objective = runtime::parse_objective(word); });
-  read_word(root, "slo", [&](const std::string& text) { scenario.slo = runtime::parse_slo(text); });
+  read_word(root, "slo", [&](const std::string& text) { scenario.slo = runtime::ServiceLevel::parse(text); });
   if (scenario.objective == runtime::Objective::goodput && !scenario.slo.is_bound())
     root.complain("goodput without an SLO", "give slo: ttft=SECONDS,tpot=SECONDS");
 }
@@ -360,7 +360,7 @@ bool ServingScenario::set(const std::string& key, const std::string& value) {
   } else if (key == "objective") {
     objective = runtime::parse_objective(value);
   } else if (key == "slo") {
-    slo = runtime::parse_slo(value);
+    slo = runtime::ServiceLevel::parse(value);
   } else if (key == "machine") {
     machine = value;
   } else {
