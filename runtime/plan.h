@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an iteration runs on a cluster: what the ablation steps of Table VII choose between, as data.
+// How an iteration runs: over how many clusters, and on each of them what the ablation steps of Table VII choose
+// between, as data.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +33,23 @@ struct ExecutionPlan {
   /// RuntimeError with the names there are.
   static ExecutionPlan named(std::string_view name);
   static std::vector<std::string_view> names();
+};
+
+/// How many clusters compute an iteration together.
+struct Parallelism {
+  std::int64_t tp = 1, pp = 1;  // tensor-parallel share of each pipeline stage, stages
+
+  std::int64_t clusters() const { return tp * pp; }
+  std::string str() const;  // "tp=2,pp=2"
+};
+
+struct InferencePlan {
+  ExecutionPlan execution = ExecutionPlan::named("a2");
+  Parallelism parallelism;
+
+  /// Words between commas, each at most once: a name of ExecutionPlan, tp=N, pp=N. "a2,tp=2,pp=2". Throws RuntimeError
+  /// with the word.
+  static InferencePlan parse(std::string_view text);
 };
 
 }  // namespace mtsim::runtime

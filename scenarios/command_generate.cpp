@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -10,13 +11,15 @@
 #include "models/checkpoint.h"
 #include "models/error.h"
 #include "models/tokenizer.h"
-#include "runtime/backend/cluster_backend.h"
+#include "runtime/backend/backend.h"
 #include "runtime/backend/reference_backend.h"
+#include "runtime/comm/mpirun.h"
 #include "runtime/generation.h"
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
 #include "scenarios/files.h"
 #include "scenarios/generate/generate_report.h"
+#include "scenarios/generate/simulated_model.h"
 #include "scenarios/progress.h"
 #include "scenarios/watch.h"
 #include "sim/config/output_file.h"
@@ -208,6 +211,37 @@ sim::LaunchResult verdict(const runtime::Generation& generation, Watch* watch) {
   return all;
 }
 
+int finish(const runtime::Generation& generation, const sim::LaunchResult& launches) {
+  if (generation.stop == runtime::StopReason::failure) throw ProgramFailed(generation.failure);
+  return launches.findings.empty() ? k_exit_done : k_exit_failed;
+}
+
+SimulatedOptions simulated_options(const GenerateOptions& options, const Model& model, kernels::DType dtype,
+                                   Watch& watch, const sim::Machine& machine, const std::vector<std::int64_t>& prompt) {
+  const runtime::InferencePlan plan = runtime::InferencePlan::parse(options.plan);
+  SimulatedOptions result;
+  result.cluster.depth = options.backend == "timing" ? sim::Depth::timing : sim::Depth::functional;
+  result.cluster.memo = !options.no_memo;
+  result.cluster.hazards = watch.hazards();
+  result.cluster.observer = watch.observer();
+  result.backend.dtype = dtype;
+  result.backend.plan = plan.execution;
+  result.backend.kv = runtime::parse_kv_options(options.kv);
+  result.backend.kv.sequences = 1;
+  result.backend.layers = options.layers;
+  result.backend.longest = runtime::longest_context(model.config, std::ssize(prompt), options.tokens);
+  result.parallelism = plan.parallelism;
+  const auto& s = options.sampler;
+                   {"machine", fmt::format("{:016x}", machine.fingerprint())},
+                   {"model", model.config.name},
+                   {"weights", model.checkpoint ? identity_of(*model.checkpoint) : "none"},
+                   {"prompt", fmt::format("{}", fmt::join(prompt, " "))},
+                   {"request", fmt::format("{} tokens, {}, {}, plan {}, KV cache {}, temperature {}, top-p {}, seed {}",
+                                           options.tokens, options.backend, to_string(dtype), options.plan, options.kv,
+                                           s.temperature, s.top_p, s.seed)}};
+  return result;
+}
+
 int generate_command(const GenerateOptions& options, const CommonOptions& common) {
   const BackendKind kind = parse_backend(options.backend);
   const auto dtype = kernels::parse_dtype(options.dtype);
@@ -220,12 +254,13 @@ int generate_command(const GenerateOptions& options, const CommonOptions& common
   const std::vector<std::int64_t> prompt = prompt_of(options, model, kind);
   runtime::check_prompt(model.config, prompt);  // before weights are read and text is shown
   static_cast<void>(models::Sampler(options.sampler));
-  LogitsFile logits(options.logits);
+  const bool leads = runtime::mpirun::rank() == 0;  // and speaks for all ranks
+  LogitsFile logits(leads ? options.logits : "");
 
   std::optional<sim::Machine> machine;
   std::optional<Watch> watch;
-  std::optional<sim::Cluster> cluster;
-  std::unique_ptr<runtime::Backend> backend;
+  std::optional<SimulatedModel> simulated;
+  std::unique_ptr<runtime::Backend> reference;
   GenerateRequest request{options.model, options.backend, options.plan, options.kv,
                           has_cluster ? *dtype : kernels::DType::f32};
   request.sampler = options.sampler;
@@ -235,40 +270,28 @@ int generate_command(const GenerateOptions& options, const CommonOptions& common
   if (has_cluster) {
     machine.emplace(load_machine(common));
     watch.emplace(options.watch, machine->config());
-    sim::ClusterOptions cluster_options;
-    cluster_options.depth = kind == BackendKind::timing ? sim::Depth::timing : sim::Depth::functional;
-    cluster_options.memo = !options.no_memo;
-    cluster_options.hazards = watch->hazards();
-    cluster_options.observer = watch->observer();
-    cluster.emplace(machine->config(), cluster_options);
-    runtime::ClusterBackendOptions backend_options;
-    backend_options.dtype = *dtype;
-    backend_options.plan = runtime::ExecutionPlan::named(options.plan);
-    backend_options.kv = runtime::parse_kv_options(options.kv);
-    backend_options.kv.sequences = 1;
-    backend_options.layers = options.layers;
-    backend_options.longest = runtime::longest_context(model.config, std::ssize(prompt), options.tokens);
+    const SimulatedOptions its = simulated_options(options, model, *dtype, *watch, *machine, prompt);
     Progress progress("weights of " + model.config.name);
-    auto made = std::make_unique<runtime::ClusterBackend>(
-        *cluster, model.config, kind == BackendKind::timing ? nullptr : &*model.checkpoint, backend_options);
-    request.layers = made->model().part().layers;
-    request.weight_bytes = static_cast<double>(made->model().bytes());
-    request.cache_bytes = made->cache().blocks() * made->cache().block_bytes();
-    backend = std::move(made);
-    request.clock_hz = backend->clock_hz();
+    simulated.emplace(machine->config(), model.config, kind == BackendKind::timing ? nullptr : &*model.checkpoint, its);
+    request.layers = simulated->layers();
+    request.clusters = simulated->clusters();
+    request.weight_bytes = static_cast<double>(simulated->weight_bytes());
+    request.cache_bytes = simulated->cache_bytes();
+    request.clock_hz = simulated->backend().clock_hz();
   } else {
-    backend = std::make_unique<runtime::ReferenceBackend>(*model.checkpoint);
+    reference = std::make_unique<runtime::ReferenceBackend>(*model.checkpoint);
   }
+  runtime::Backend& backend = simulated ? simulated->backend() : *reference;
 
-  Printer printer(model.tokenizer, common.json == "-");
-  if (backend->has_values()) {
+  Printer printer(model.tokenizer, common.json == "-" || !leads);
+  if (backend.has_values()) {
     for (const std::int64_t id : prompt) printer.push(id);
   }
   runtime::Generation generation;
   {
     std::optional<Progress> progress;  // the text shows life otherwise
-    if (!backend->has_values()) progress.emplace(model.config.name, options.tokens);
-    generation = runtime::generate(*backend, prompt, {options.tokens, options.sampler},
+    if (!backend.has_values() && leads) progress.emplace(model.config.name, options.tokens);
+    generation = runtime::generate(backend, prompt, {options.tokens, options.sampler},
                                    [&](std::span<const float> values, std::span<const std::int64_t> token) {
                                      logits.write(values);
                                      for (const std::int64_t id : token) printer.push(id);
@@ -279,7 +302,10 @@ int generate_command(const GenerateOptions& options, const CommonOptions& common
   logits.finish();
   const sim::LaunchResult launches = verdict(generation, watch ? &*watch : nullptr);
   std::string text = findings_text(launches);
-  if (options.stats || !backend->has_values()) text += generate_stats_text(request, generation);
+  if (options.stats || !backend.has_values()) text += generate_stats_text(request, generation);
+  if (simulated && backend.has_values()) request.work = simulated->work();
+  text += work_text(request.work);
+  if (!leads) return finish(generation, launches);
   Json json = generate_json(request, generation, printer.text(), options.stats, machine ? &*machine : nullptr);
   if (!launches.findings.empty()) json["findings"] = findings_json(launches.findings);
   if (!launches.suppressed.empty()) json["suppressed"] = findings_json(launches.suppressed);
@@ -291,8 +317,7 @@ int generate_command(const GenerateOptions& options, const CommonOptions& common
                    .c_str(),
                stderr);
   }
-  if (generation.stop == runtime::StopReason::failure) throw ProgramFailed(generation.failure);
-  return launches.findings.empty() ? k_exit_done : k_exit_failed;
+  return finish(generation, launches);
 }
 
 }  // namespace
@@ -316,7 +341,10 @@ Command add_generate(CLI::App& app, CommonOptions& common) {
                   "simulated (default), timing (no values; needs no weights) or reference (plain C++, no time)");
   sub->add_option("--dtype", options->dtype,
                   "f16 (default) or f32: of weights, activations with the residual stream, and cache");
-  sub->add_option("--plan", options->plan, "a0, a1 or a2 (default) of Table VII: naive operators, the library, fused");
+  sub->add_option(
+      "--plan", options->plan,
+      "a0, a1 or a2 (default) of Table VII: naive operators, the library, fused. With tp=N and pp=N over more "
+      "clusters: a2,tp=2,pp=2");
   sub->add_option("--kv", options->kv, "reserve (default), paged or paged(BLOCK)");
   sub->add_option("--layers", options->layers, "The first so many only")->check(whole_number(1));
   sub->add_option("--logits", options->logits, "Raw FP32 logits of each step to this file");
@@ -329,6 +357,7 @@ Command add_generate(CLI::App& app, CommonOptions& common) {
   sub->footer(
       "\nExit status 1 after a fault or a DMA finding."
       "\n  mtsim generate --model stories260K.gguf --prompt 'Once upon a time' --dtype f32 --stats"
+      "\n  mpirun -n 2 mtsim generate --model stories260K.gguf --prompt 'Once upon a time' --plan tp=2,pp=2"
       "\n  mtsim generate --model Llama-2-7B --backend timing --prompt-tokens 512 --tokens 2");
   return {sub, [options, &common] { return generate_command(*options, common); }};
 }

@@ -12,8 +12,6 @@
 
 namespace mtsim::runtime {
 
-std::string Parallelism::str() const { return fmt::format("tp={},pp={}", tp, pp); }
-
 ParallelBackend::ParallelBackend(const std::vector<sim::Cluster*>& clusters, const models::LlamaConfig& config,
                                  const models::Checkpoint* checkpoint, const StageOptions& options,
                                  const Parallelism& parallelism, Transport& transport, int first)

@@ -9,24 +9,17 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "models/checkpoint.h"
 #include "runtime/backend/backend.h"
 #include "runtime/backend/cluster_stage.h"
 #include "runtime/comm/transport.h"
+#include "runtime/plan.h"
 #include "sim/cluster.h"
 #include "sim/link.h"
 
 namespace mtsim::runtime {
-
-struct Parallelism {
-  std::int64_t tp = 1, pp = 1;
-
-  std::int64_t clusters() const { return tp * pp; }
-  std::string str() const;  // "tp=2,pp=2"
-};
 
 class ParallelBackend final : public Backend {
  public:

@@ -65,6 +65,7 @@ Json phase_json(const PhaseSum& phase, double clock_hz) {
   json["tokens_s"] = tokens_per_second(phase, clock_hz);
   json["launches"] = phase.launches;
   json["launch_cycles"] = phase.launch_cycles;
+  json["comm_cycles"] = phase.comm_cycles;
   json["operators"] = Json::array();
   for (const OperatorSum& op : phase.operators) {
     const double seconds = static_cast<double>(op.cycles) / clock_hz;
@@ -109,7 +110,11 @@ void add_phase(std::string& text, std::string_view title, const PhaseSum& phase,
   }
   table.add({"launch", "hthreads", std::to_string(phase.launches),
              fmt::format("{:.3f}", milliseconds(phase.launch_cycles, clock_hz)), percent(phase.launch_cycles)});
-  std::int64_t sum = phase.launch_cycles;
+  if (phase.comm_cycles > 0) {
+    table.add({"communication", "links", "", fmt::format("{:.3f}", milliseconds(phase.comm_cycles, clock_hz)),
+               percent(phase.comm_cycles)});
+  }
+  std::int64_t sum = phase.launch_cycles + phase.comm_cycles;
   for (const OperatorSum& op : phase.operators) sum += op.cycles;
   table.add({"sum", "", "", fmt::format("{:.3f}", milliseconds(sum, clock_hz)), percent(sum)});
   text += table.text(2);
@@ -137,6 +142,7 @@ PhaseSum sum_of(const Generation& generation, std::size_t first, std::size_t end
     phase.tokens += step.tokens;
     phase.cycles += step.result.cycles;
     phase.launch_cycles += step.result.launch_cycles;
+    phase.comm_cycles += step.result.comm_cycles;
     phase.launches += step.result.launches;
     phase.host_s += step.host_s;
     for (const OperatorTime& time : step.result.operators) {
@@ -183,6 +189,12 @@ Json generate_json(const GenerateRequest& request, const Generation& generation,
     json["kv"] = request.kv;
     json["weight_bytes"] = request.weight_bytes;
     json["cache_bytes"] = request.cache_bytes;
+    json["clusters"] = request.clusters;
+    if (!request.work.empty()) {
+      json["ranks"] = Json::array();
+      for (const RankWork& its : request.work)
+        json["ranks"].push_back({{"rank", its.rank}, {"clusters", its.clusters}, {"packets", its.packets}});
+    }
     json["simulated_ms"] = Json::array();
     for (const auto& step : generation.steps)
       json["simulated_ms"].push_back(milliseconds(step.result.cycles, request.clock_hz));
@@ -197,6 +209,18 @@ Json generate_json(const GenerateRequest& request, const Generation& generation,
     json["notes"] = {k_not_modelled};
   }
   return json;
+}
+
+std::string work_text(const std::vector<RankWork>& work) {
+  std::string text;
+  for (const RankWork& its : work) {
+    std::vector<std::string> clusters;
+    for (const int cluster : its.clusters) clusters.push_back(std::to_string(cluster));
+    text += fmt::format(
+        "rank {}: {} packets executed{}\n", its.rank, its.packets,
+        clusters.empty() ? "" : fmt::format(" on cluster{} {}", clusters.size() == 1 ? "" : "s", joined(clusters)));
+  }
+  return text;
 }
 
 std::string generate_stats_text(const GenerateRequest& request, const Generation& generation) {

@@ -9,6 +9,7 @@
 #include "kernels/dtype.h"
 #include "runtime/generation.h"
 #include "runtime/kv/kv_cache.h"
+#include "scenarios/generate/simulated_model.h"
 #include "scenarios/report.h"
 #include "sim/config/machine.h"
 
@@ -26,6 +27,8 @@ struct GenerateRequest {
   double clock_hz = 0;  // 0: no simulated time
   double weight_bytes = 0;
   std::int64_t cache_bytes = 0;
+  int clusters = 1;
+  std::vector<RankWork> work;  // of each process, with more than one cluster or under mpirun
   models::SamplerOptions sampler;
   bool has_ids = true;  // false: a prompt that is a number of tokens
 };
@@ -44,7 +47,7 @@ struct OperatorSum {
 
 struct PhaseSum {
   std::int64_t iterations = 0, tokens = 0;
-  std::int64_t cycles = 0, launch_cycles = 0, launches = 0;
+  std::int64_t cycles = 0, launch_cycles = 0, comm_cycles = 0, launches = 0;
   double host_s = 0;
   std::vector<OperatorSum> operators;  // in the order they run
 };
@@ -53,6 +56,8 @@ PhaseSum sum_of(const runtime::Generation& generation, std::size_t first, std::s
 
 Json generate_json(const GenerateRequest& request, const runtime::Generation& generation, const std::string& text,
                    bool stats, const sim::Machine* machine);
+/// What each process executed; "" for one cluster without mpirun.
+std::string work_text(const std::vector<RankWork>& work);
 /// The lines of --stats.
 std::string generate_stats_text(const GenerateRequest& request, const runtime::Generation& generation);
 

@@ -257,3 +257,87 @@ TEST_CASE("plan refuses what there is not", "[plan]") {
   check_refused(folder.mtsim("plan --model Llama-2-7B --show-graph --dtype bf16"), "--dtype 'bf16'");
   check_refused(folder.mtsim("plan --model Llama-2-7B --show-graph --plan b"), "there is no execution plan 'b'");
 }
+
+namespace {
+
+/// A model that tensor-parallel groups of 2 and pipelines of 2 can have.
+class TwoLayers : public Folder {
+ public:
+  TwoLayers() {
+    const CommandResult made = mtsim(
+        "make-model pair --hidden 64 --layers 2 --heads 4 --kv-heads 2 --intermediate 96 --vocab 512 --positions 64 "
+        "--dtype f32");
+    INFO(made.err);
+    REQUIRE(made.exit_code == 0);
+  }
+};
+const std::string k_pair = "generate --model pair --dtype f32 --prompt 'once upon' --tokens 5 ";
+
+}  // namespace
+
+TEST_CASE("any number of ranks gives the same ids, logits and times, and executes each packet once",
+          "[generate][mpi]") {
+  const TwoLayers folder;
+  const std::string command = k_pair + "--plan tp=2,pp=2 --logits logits.bin --json out.json";
+  const CommandResult alone = folder.mtsim(command);
+  INFO(alone.err);
+  REQUIRE(alone.exit_code == 0);
+  const auto expected = nlohmann::json::parse(folder.read("out.json"));
+  const std::string logits = folder.read("logits.bin");
+  CHECK(expected.at("clusters") == 4);
+  REQUIRE(expected.at("ranks").size() == 1);
+  const auto packets = expected.at("ranks")[0].at("packets").get<std::int64_t>();
+  CHECK(packets > 0);
+  for (const int ranks : {1, 2, 4}) {
+    INFO(ranks << " ranks");
+    const CommandResult result = folder.mpirun(ranks, command);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    const auto json = nlohmann::json::parse(folder.read("out.json"));
+    CHECK(json.at("token_ids") == expected.at("token_ids"));
+    CHECK(json.at("simulated_ms") == expected.at("simulated_ms"));
+    CHECK(folder.read("logits.bin") == logits);
+    REQUIRE(json.at("ranks").size() == static_cast<std::size_t>(ranks));
+    std::int64_t sum = 0;
+    for (const auto& rank : json.at("ranks")) {
+      const auto its = rank.at("packets").get<std::int64_t>();
+      CHECK(its > 0);
+      sum += its;
+      CHECK_THAT(result.out, Contains(fmt::format("rank {}: {} packets executed", rank.at("rank").get<int>(), its)));
+    }
+    CHECK(sum == packets);
+  }
+  // One cluster: the same ids by another order of sums.
+  REQUIRE(folder.mtsim(k_pair + "--json out.json").exit_code == 0);
+  CHECK(nlohmann::json::parse(folder.read("out.json")).at("token_ids") == expected.at("token_ids"));
+}
+
+TEST_CASE("ranks that are given other inputs end, and say which", "[generate][mpi]") {
+  const TwoLayers folder;
+  const std::string program = mtsim::test::mpirun_command() + " -n 1 " MTSIM_COMMAND " ";
+  const std::string plan = "--plan tp=2,pp=1 ";
+  const CommandResult result = folder.shell(program + k_pair + plan + ": -n 1 " MTSIM_COMMAND " " + k_pair + plan +
+                                            "--seed 7 --temperature 0.5");
+  CHECK(result.exit_code != 0);
+  CHECK_THAT(result.err, Contains("rank 1 has request") && Contains("seed 7"));
+}
+
+TEST_CASE("a rank that is killed ends the others", "[generate][mpi]") {
+  const TwoLayers folder;
+  // Long enough to be alive when one of them is killed.
+  const CommandResult result = folder.shell(
+      "timeout 60 " + mtsim::test::mpirun_command() +
+      " -n 2 bash -c 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then (sleep 0.5; kill -9 $$) & fi; exec " MTSIM_COMMAND
+      " generate --model pair --dtype f32 --prompt a --tokens 60 --plan tp=2,pp=1 --no-memo --logits l.bin'");
+  CHECK(result.exit_code != 0);
+  CHECK(result.exit_code != 124);  // of timeout
+}
+
+TEST_CASE("what goes with one cluster only is refused with more", "[generate]") {
+  const TwoLayers folder;
+  check_refused(folder.mtsim(k_pair + "--plan tp=2 --layers 1"), "--layers is for one cluster");
+  check_refused(folder.mtsim(k_pair + "--plan tp=2 --trace t.json"), "--trace and --dram-trace follow one cluster");
+  check_refused(folder.mtsim(k_pair + "--plan tp=4"), "2 KV heads, no multiple of it");
+  check_refused(folder.mtsim(k_pair + "--plan pp=3"), "3 pipeline stages");
+  check_refused(folder.mtsim(k_pair + "--plan tp=2,a7"), "no execution plan 'a7'");
+}
