@@ -11,8 +11,8 @@ namespace mtsim::runtime::test {
 struct FakeCost final : IterationCost {
   std::int64_t model_layers = 4;
   double layer_s = 0.010, token_s = 0.001, score_s = 0;  // of a layer; for each new token; for each position it sees
-  double head_s = 0, launch_s = 0, all_reduce_s = 0;      // of the last stage; of a stage; of a layer
-  double latency_s = 0, byte_s = 0, far_byte_s = 0;       // of a message
+  double head_s = 0, launch_s = 0, all_reduce_s = 0;     // of the last stage; of a stage; of a layer
+  double latency_s = 0, byte_s = 0, far_byte_s = 0;      // of a message
   double host_iteration_s = 0, host_request_s = 0;
   std::int64_t weights = 4000, position = 40, memory = 10'000, overhead = 0;  // bytes: of the model; of one cluster
   std::int64_t activation = 8;
@@ -36,9 +36,7 @@ struct FakeCost final : IterationCost {
   }
   std::int64_t layers() const override { return model_layers; }
   std::int64_t activation_bytes_per_token() const override { return activation; }
-  std::int64_t weight_bytes(std::int64_t tp, std::int64_t stages) const override {
-    return share(weights, stages) / tp;
-  }
+  std::int64_t weight_bytes(std::int64_t tp, std::int64_t stages) const override { return share(weights, stages) / tp; }
   std::int64_t kv_bytes_per_token(std::int64_t tp, std::int64_t stages) const override {
     return share(position, stages) / tp;
   }
