@@ -80,7 +80,8 @@ int run_serving_command(const RunOptions& given, const CommonOptions& common) {
 
 int run_command(const RunOptions& given, const CommonOptions& common) {
   if (is_serving_scenario(given.path)) return run_serving_command(given, common);
-  if (given.events) throw UsageError(fmt::format("--events is for scenarios of kind serving; {} has no kind", given.path));
+  if (given.events)
+    throw UsageError(fmt::format("--events is for scenarios of kind serving; {} has no kind", given.path));
   const WatchOptions& options = given.watch;
   Scenario scenario = load_scenario(given.path);
   OperatorRunner runner(apply_sets(scenario, common));
