@@ -15,10 +15,10 @@ namespace mtsim::scenarios {
 class ServingCosts {
  public:
   virtual ~ServingCosts() = default;
-  /// Of a model under an execution plan; the same object whenever it is asked again.
+  /// Of a model under an execution plan; good until set_between().
   virtual runtime::IterationCost& of(const models::LlamaConfig& config, const runtime::ExecutionPlan& execution) = 0;
   /// Links and hosts are this machine's from now on. What the clusters take is known already and stays.
-  virtual void set_between(const sim::MachineConfig& machine) = 0;
+  virtual void set_between(const sim::Machine& machine) = 0;
   virtual std::int64_t clusters_per_device() const = 0;
 };
 

@@ -55,7 +55,7 @@ Json columns_json(const ServingScenario& scenario, const ServingRun& run,
 Json cell_json(const ServingScenario& scenario, const ServingCell& cell) {
   Json json = {{"case", case_json(scenario, cell.cell.at)}};
   json.update(cell.outcome.json);
-  json["model_config"] = scenario.config(cell.cell.at).name;
+  json["model"] = scenario.model_names[static_cast<std::size_t>(cell.cell.at[ServingScenario::k_model])];
   json["paper"] = Json::object();
   for (const auto& [metric, value] : cell.cell.paper) json["paper"][metric] = value;
   json["error_percent"] = Json::object();

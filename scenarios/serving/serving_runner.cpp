@@ -65,11 +65,10 @@ class ModelRun {
     const double its_own = tokens_s();
     std::vector<double> shares;
     for (std::int64_t i = 0; i < m_options.samples; ++i) {
-      m_costs.set_between(
-          draw_machine(m_machine, m_options.seed, static_cast<std::size_t>(i), Uncertain::between).config());
+      m_costs.set_between(draw_machine(m_machine, m_options.seed, static_cast<std::size_t>(i), Uncertain::between));
       shares.push_back(tokens_s() / its_own);
     }
-    m_costs.set_between(m_machine.config());
+    m_costs.set_between(m_machine);
     return m_bands[key] = band_of(std::move(shares));
   }
 

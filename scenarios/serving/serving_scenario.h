@@ -83,6 +83,7 @@ struct ServingScenario : GridScenario {
   enum AxisIndex : std::uint8_t { k_model, k_plan, k_devices, k_rate, k_prompt, k_output, k_axes };
 
   std::vector<models::LlamaConfig> models;  // one a word of the axis
+  std::vector<std::string> model_names;     // of configurations or files
   bool counts_clusters = false;             // the devices' axis counts clusters
   WorkloadSpec workload;
   BatchRule batch_rule = BatchRule::kv_budget;

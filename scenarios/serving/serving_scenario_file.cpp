@@ -44,6 +44,7 @@ void read_models(const YamlNode& root, ServingScenario& scenario) {
     const YamlNode model = *node.find(label);
     std::string name = model.as_string();
     if (name.find('/') != std::string::npos) name = relative_to(scenario.path, name);
+    scenario.model_names.push_back(name);
     try {
       scenario.models.push_back(models::load_config(name));
     } catch (const models::ModelError& error) {
