@@ -28,23 +28,23 @@ Engine::Engine(const ServingPlan& plan, const Workload& workload, IterationCost&
       m_bytes_per_token(cost.kv_bytes_per_token(1, 1)) {
   // Decode has the first clusters: its groups of 2 or 4 then lie in one device each.
   std::int64_t cluster = 0;
-  const auto pipeline = [&](const Pool& pool) {
+  const auto pipeline = [&](const Pool& pool, std::int64_t caches) {
     const ClusterRange clusters{cluster, pool.tp * pool.pp};
     cluster += clusters.count;
-    return std::make_unique<Pipeline>(m_clock, m_cost,
-                                      Pipeline::Options{pool.tp, pool.pp, clusters, options.clusters_per_device});
+    return std::make_unique<Pipeline>(
+        m_clock, m_cost, Pipeline::Options{pool.tp, pool.pp, clusters, options.clusters_per_device, caches});
   };
   KvOptions kv = plan.kv;
   const std::int64_t seats = plan.decode.pp * plan.decode.micro_batch;
   kv.sequences = kv.sequences > 0 ? std::min(kv.sequences, seats) : seats;
   for (std::int64_t replica = 0; replica < plan.decode.dp; ++replica) {
     m_decode.push_back(
-        {pipeline(plan.decode), DecodeSeats(plan.decode, KvCache(memory.position, kv, memory.kv_budget, longest))});
+        {pipeline(plan.decode, 1), DecodeSeats(plan.decode, KvCache(memory.position, kv, memory.kv_budget, longest))});
   }
   if (!coupled()) {
     for (std::int64_t replica = 0; replica < plan.prefill.dp; ++replica) {
-      m_prefill.push_back(
-          {pipeline(plan.prefill), std::vector<double>(static_cast<std::size_t>(plan.prefill.pp)), std::nullopt});
+      m_prefill.push_back({pipeline(plan.prefill, memory.prefill_caches),
+                           std::vector<double>(static_cast<std::size_t>(plan.prefill.pp)), std::nullopt});
     }
     m_result.pools.push_back(use_of("prefill", plan.prefill.clusters()));
     m_result.buffer_capacity_bytes = memory.buffer;

@@ -42,8 +42,7 @@ void Pipeline::work(std::size_t stage) {
   Stage& its = m_stages[stage];
   if (its.busy || its.waiting.empty()) return;
   while (!its.leaving.empty() && its.leaving.front() <= m_clock.now()) its.leaving.pop_front();
-  constexpr std::size_t k_caches = 2;  // that a stage has room for: one is made while one leaves
-  if (its.leaving.size() >= k_caches) {
+  if (std::ssize(its.leaving) >= m_options.caches) {
     m_clock.at(its.leaving.front(), [this, stage] { work(stage); });
     return;
   }

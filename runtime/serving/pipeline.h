@@ -38,6 +38,7 @@ class Pipeline {
     std::int64_t tp = 1, pp = 1;
     ClusterRange clusters;
     std::int64_t clusters_per_device = 4;
+    std::int64_t caches = 1;  // that a stage has room for, of those it makes and that leave
   };
   Pipeline(EventClock& clock, IterationCost& cost, const Options& options);
 

@@ -54,17 +54,22 @@ ClusterMemory decode_memory(const ServingPlan& plan, const IterationCost& cost, 
   return memory;
 }
 
-ClusterMemory prefill_memory(const ServingPlan& plan, const IterationCost& cost, const LongestRequest& longest) {
+/// One micro-batch's cache must fit whatever the links do; where a second one does not, a stage waits until the first
+/// has left.
+void add_prefill(PlanMemory& plan_memory, const ServingPlan& plan, const IterationCost& cost,
+                 const LongestRequest& longest) {
   const Pool& pool = plan.prefill;
-  ClusterMemory memory = loaded(pool, "prefill", cost);
-  // A stage works on one micro-batch while the cache of the one before leaves.
-  memory.kv = 2 * pool.micro_batch * longest.prompt * cost.kv_bytes_per_token(pool.tp, pool.pp);
-  if (memory.slack() >= 0) return memory;
-  throw RuntimeError(fmt::format(
-      "prefill pool: two micro-batches of {} prompts of {} tokens make {} bytes of KV in each cluster of TP {} PP {}, "
-      "beside {} of weights and {} of overhead {} of its {} are left; fewer prompts a micro-batch or more stages",
-      pool.micro_batch, longest.prompt, memory.kv, pool.tp, pool.pp, memory.weights, memory.overhead,
-      memory.there - memory.weights - memory.overhead, memory.there));
+  ClusterMemory& memory = plan_memory.prefill = loaded(pool, "prefill", cost);
+  const std::int64_t room = memory.slack();
+  const std::int64_t one = pool.micro_batch * longest.prompt * cost.kv_bytes_per_token(pool.tp, pool.pp);
+  if (one > room) {
+    throw RuntimeError(fmt::format(
+        "prefill pool: {} prompts of {} tokens make {} bytes of KV in each cluster of TP {} PP {}, beside {} of "
+        "weights and {} of overhead {} of its {} are left; fewer prompts a micro-batch or more stages",
+        pool.micro_batch, longest.prompt, one, pool.tp, pool.pp, memory.weights, memory.overhead, room, memory.there));
+  }
+  plan_memory.prefill_caches = 2 * one <= room ? 2 : 1;
+  memory.kv = plan_memory.prefill_caches * one;
 }
 
 }  // namespace
@@ -83,7 +88,7 @@ PlanMemory memory_of(const ServingPlan& plan, const IterationCost& cost, const L
       throw RuntimeError(fmt::format("{} requests are prefilled together: at least 1", plan.prefill.micro_batch));
     return memory;
   }
-  memory.prefill = prefill_memory(plan, cost, longest);
+  add_prefill(memory, plan, cost, longest);
   if (plan.buffer.clusters < 0) throw RuntimeError(fmt::format("a buffer of {} clusters", plan.buffer.clusters));
   memory.buffer = plan.buffer.clusters * (cost.memory_bytes() - cost.overhead_bytes());
   memory.buffer_clusters = plan.buffer.clusters;

@@ -28,6 +28,7 @@ struct LongestRequest {
 
 struct PlanMemory {
   ClusterMemory prefill, decode;     // prefill: all zero when coupled
+  std::int64_t prefill_caches = 0;   // micro-batches a stage has room for: one that is made, one that leaves
   std::int64_t kv_budget = 0;        // of a decode cluster, for the caches of its stage
   std::int64_t position = 0;         // bytes there of one position of a sequence
   std::int64_t buffer = 0;           // Buf_max: of the pool's clusters and the slack of the others
