@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -25,10 +26,15 @@ using Batch = std::vector<models::SequenceStep>;
 
 constexpr std::int64_t k_keys = 128;         // of a step of attention
 constexpr double k_most_rise = 0.012;        // of linear layers, within a step
-constexpr double k_tolerance = 0.004;        // of a curve, of the whole layer
-constexpr std::size_t k_exact_prefills = 4;  // different micro-batches simulated as they are
-constexpr std::int64_t k_samples = 12;       // of interpolated ones, each of prefill and decode
+constexpr double k_tolerance = 0.008;        // of a curve, of the whole layer
+constexpr std::size_t k_exact_prefills = 3;  // different micro-batches simulated as they are
 constexpr std::int64_t k_exact_steps = 2;    // blocks of keys that contexts may lie in, for both ends to be simulated
+
+/// Of interpolated batches, the first one, the fourth, the sixteenth and so on.
+bool is_sampled(std::int64_t count) {
+  const auto bits = static_cast<std::uint64_t>(count);
+  return std::has_single_bit(bits) && std::countr_zero(bits) % 2 == 0;
+}
 
 /// Sorted: a batch takes what it takes in any order.
 Batch sorted(std::span<const models::SequenceStep> batch) {
@@ -75,17 +81,18 @@ class SimulatedCost::Layers {
   struct Decode {       // of one number of requests
     LayerCycles layer;  // its attention is that of one point
     StepCurve attention;
+    std::int64_t queries = 0;
     bool is_exact = false;  // interpolation was off too far
   };
   struct Share {  // of one TP
-    Share(std::int64_t cores, std::int64_t rows) : linear({cores, rows, k_tolerance, k_most_rise}) {}
+    Share(std::int64_t cores, std::int64_t rows)
+        : linear({cores, rows, k_tolerance, k_most_rise}), second_linear({cores, rows, k_tolerance, k_most_rise}) {}
     std::map<Batch, LayerCycles, BatchLess> known;     // simulated as they are
     std::map<Batch, LayerCycles, BatchLess> prefills;  // interpolated
     std::size_t exact_prefills = 0;
-    StepCurve linear;                          // of prefill, a step is a row of each core
+    StepCurve linear, second_linear;           // of prefill, a step is a row of each core
     std::map<std::int64_t, double> attention;  // of prefill, by tokens
     std::map<std::int64_t, Decode> decodes;
-    std::int64_t decode_queries = 0;
   };
 
   LayerCycles simulate(Share& share, std::int64_t tp, const Batch& batch);
@@ -107,7 +114,7 @@ class SimulatedCost::Layers {
 
 LayerCycles SimulatedCost::Layers::cycles(std::int64_t tp, std::span<const models::SequenceStep> given) {
   const Batch batch = sorted(given);
-  Share& share = m_shares.try_emplace(tp, m_cores, 2 * m_block_rows).first->second;
+  Share& share = m_shares.try_emplace(tp, m_cores, m_block_rows).first->second;
   const auto known = share.known.find(batch);
   if (known != share.known.end()) return known->second;
   const bool all_decode = std::all_of(batch.begin(), batch.end(), [](const auto& step) { return step.tokens == 1; });
@@ -152,9 +159,7 @@ LayerCycles SimulatedCost::Layers::prefill(Share& share, std::int64_t tp, const 
   if (known != share.prefills.end()) return known->second;
   const LayerCycles guess = interpolated_prefill(share, tp, batch);
   ++m_interpolated;
-  // The first ones, then fewer and fewer.
-  const auto count = static_cast<std::uint64_t>(std::ssize(share.prefills)) + 1;
-  if (m_prefill_samples < k_samples && (count & (count - 1)) == 0) {
+  if (is_sampled(std::ssize(share.prefills) + 1)) {
     ++m_prefill_samples;
     const LayerCycles truth = simulate(share, tp, batch);
     sample(tp, batch, guess, truth);
@@ -163,15 +168,16 @@ LayerCycles SimulatedCost::Layers::prefill(Share& share, std::int64_t tp, const 
   return share.prefills[batch] = guess;
 }
 
-/// Behind the first block of rows all are alike.
+/// Rows come in blocks. The first is a curve of its own, the second too; behind it all are alike.
 StepCurve::Value SimulatedCost::Layers::linear_layers(Share& share, std::int64_t tokens,
                                                       const StepCurve::Function& layer) {
-  const std::int64_t blocks = std::max<std::int64_t>((tokens - 1) / m_block_rows - 1, 0);
-  StepCurve::Value value = share.linear.at(tokens - blocks * m_block_rows, false, 0, layer);
-  if (blocks == 0) return value;
+  const std::int64_t before = (tokens - 1) / m_block_rows;  // blocks
+  if (before == 0) return share.linear.at(tokens, false, 0, layer);
+  const auto second = [&](std::int64_t rows) { return layer(m_block_rows + rows); };
+  StepCurve::Value value = share.second_linear.at(tokens - before * m_block_rows, false, 0, second);
   const StepCurve::Value one = share.linear.at(m_block_rows, true, 0, layer),
-                         two = share.linear.at(2 * m_block_rows, true, 0, layer);
-  for (std::size_t i = 0; i < value.size(); ++i) value[i] += static_cast<double>(blocks) * (two[i] - one[i]);
+                         two = share.second_linear.at(m_block_rows, true, 0, second);
+  for (std::size_t i = 0; i < value.size(); ++i) value[i] += static_cast<double>(before - 1) * (two[i] - one[i]);
   return value;
 }
 
@@ -236,8 +242,7 @@ LayerCycles SimulatedCost::Layers::decode(Share& share, std::int64_t tp, const B
                         static_cast<double>(requests);
   }
   ++m_interpolated;
-  const auto count = static_cast<std::uint64_t>(++share.decode_queries);
-  if (m_decode_samples >= k_samples || (count & (count - 1)) != 0) return cycles;
+  if (!is_sampled(++its.queries)) return cycles;
   ++m_decode_samples;
   const LayerCycles truth = simulate(share, tp, batch);
   its.is_exact = sample(tp, batch, cycles, truth) > k_most_error_percent;
