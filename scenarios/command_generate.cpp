@@ -232,7 +232,7 @@ SimulatedOptions simulated_options(const GenerateOptions& options, const Model& 
   result.backend.longest = runtime::longest_context(model.config, std::ssize(prompt), options.tokens);
   result.parallelism = plan.parallelism;
   const auto& s = options.sampler;
-                   {"machine", fmt::format("{:016x}", machine.fingerprint())},
+  result.inputs = {{"machine", fmt::format("{:016x}", machine.fingerprint())},
                    {"model", model.config.name},
                    {"weights", model.checkpoint ? identity_of(*model.checkpoint) : "none"},
                    {"prompt", fmt::format("{}", fmt::join(prompt, " "))},

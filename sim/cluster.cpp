@@ -105,7 +105,6 @@ struct Cluster::Impl {
   Zone& zone;
   Arena ddr_arena, gsm_arena;
   bool running = false;
-  bool elaborated = false;
 
   Pointer allocate(const char* verb, Memory& memory, Arena& arena, std::int64_t bytes) {
     const auto offset = arena.allocate(bytes);
@@ -126,10 +125,9 @@ struct Cluster::Impl {
     return memory;
   }
 
-  /// Sockets are connected and every thread has reached its wait for a launch.
+  /// Sockets of all clusters are connected and every thread has reached its wait for a launch.
   void elaborate() {
-    if (std::exchange(elaborated, true)) return;
-    g_elaborated = true;
+    if (std::exchange(g_elaborated, true)) return;
     sc_core::sc_start(sc_core::SC_ZERO_TIME);
   }
 

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "runtime/comm/all_reduce.h"
 #include "runtime/error.h"
 
 namespace mtsim::runtime {
@@ -130,24 +131,11 @@ void ParallelBackend::run_stage(std::int64_t stage, Runs& runs, IterationResult&
 }
 
 void ParallelBackend::exchange(std::int64_t stage, const std::vector<const PartialSums*>& sums) {
-  const auto tp = static_cast<std::size_t>(m_parallelism.tp);
-  for (std::size_t from = 0; from < tp; ++from) {
-    const int sender = number(stage, static_cast<std::int64_t>(from));
-    if (!m_transport.owns(sender)) continue;
-    const Bytes part = at(stage, static_cast<std::int64_t>(from)).read(sums[from]->parts[from], sums[from]->bytes);
-    for (std::size_t to = 0; to < tp; ++to) {
-      if (to != from) m_transport.send(sender, number(stage, static_cast<std::int64_t>(to)), part);
-    }
-  }
-  for (std::size_t to = 0; to < tp; ++to) {
-    const int receiver = number(stage, static_cast<std::int64_t>(to));
-    if (!m_transport.owns(receiver)) continue;
-    for (std::size_t from = 0; from < tp; ++from) {
-      if (from == to) continue;
-      at(stage, static_cast<std::int64_t>(to))
-          .write(sums[to]->parts[from], m_transport.receive(number(stage, static_cast<std::int64_t>(from)), receiver));
-    }
-  }
+  const auto its = [&](std::size_t rank) -> ClusterStage& { return at(stage, static_cast<std::int64_t>(rank)); };
+  exchange_parts(
+      m_transport, group(stage),
+      [&](std::size_t rank) { return its(rank).read(sums[rank]->parts[rank], sums[rank]->bytes); },
+      [&](std::size_t to, std::size_t from, const Bytes& bytes) { its(to).write(sums[to]->parts[from], bytes); });
 }
 
 /// Of the first of the group, which stands for all; packets are those of all that have values here.

@@ -2,9 +2,7 @@
 // The processes that mpirun started side by side: texts between them, each with a number that says what it is about.
 #pragma once
 
-#include <mpi.h>
-
-#include <list>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -34,15 +32,12 @@ class Ranks {
   std::optional<Message> receive();
 
  private:
-  struct Sending {
-    std::string text;
-    MPI_Request request = MPI_REQUEST_NULL;
-  };
+  struct Sending;
   void forget_what_arrived();
 
   int m_rank = 0, m_size = 1;
   bool m_abandoned = false;
-  std::list<Sending> m_sending;
+  std::unique_ptr<Sending> m_sending;  // all texts under way
 };
 
 }  // namespace mtsim::runtime

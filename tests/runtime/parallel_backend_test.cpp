@@ -89,12 +89,27 @@ TEST_CASE("a tensor-parallel group is off by its rounding alone", "[parallel]") 
 
 TEST_CASE("biases count once, whatever the group", "[parallel]") {
   models::RandomModel model = four_layers();
-  model.config.qkv_bias = model.config.o_bias = true;
+  model.config.qkv_bias = true;
   const Folder folder;
   const models::Checkpoint checkpoint = make_model(folder, model);
   const std::vector<float> one = single(checkpoint, kernels::DType::f32);
   CHECK(largest_difference(over(checkpoint, kernels::DType::f32, {2, 1}), one) <=
         2 * rounding_bound(checkpoint.config(), kernels::DType::f32, one));
+
+  // One of O is added to the sum, not to each part.
+  models::LlamaConfig config = small_model().config;
+  config.o_bias = true;
+  const models::Graph graph =
+      models::llama_graph(config, {{{3, 0}}, false}, models::ModelPart::stage(config, 1, 0, 2, 1));
+  const models::GraphEdges edges(graph);
+  int biases = 0;
+  for (const models::Node& node : graph.nodes) {
+    if (node.kind != models::NodeKind::bias) continue;
+    ++biases;
+    const int maker = edges.producer[static_cast<std::size_t>(node.inputs.front())];
+    CHECK(graph.nodes[static_cast<std::size_t>(maker)].kind == models::NodeKind::all_reduce);
+  }
+  CHECK(biases == config.layers);
 }
 
 TEST_CASE("values take no part in the time of a parallel iteration", "[parallel]") {
