@@ -32,7 +32,7 @@ Workload ragged(std::int64_t vocab) {
   Workload workload;
   for (const std::int64_t tokens : {5, 1, 9, 3}) {
     const std::int64_t id = std::ssize(workload);
-    Request request{id, 0.01 * static_cast<double>(id), tokens, 4 + 3 * id % 4};
+    Request request{id, 0.01 * static_cast<double>(id), tokens, 8 - id % 2};
     for (std::int64_t i = 0; i < tokens; ++i)
       request.ids.push_back(static_cast<std::int32_t>(i == 0 ? 1 : 3 + (i * 37 + id * 101) % (vocab - 3)));
     workload.push_back(request);
