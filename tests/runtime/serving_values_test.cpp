@@ -6,7 +6,7 @@
 #include "runtime/serving/backend_executor.h"
 #include "runtime/serving/serve.h"
 #include "tests/runtime/fake_cost.h"
-#include "tests/runtime/serving_clusters.h"
+#include "tests/runtime/support.h"
 #include "tests/support/third_party.h"
 
 using namespace mtsim;
@@ -15,7 +15,6 @@ using namespace mtsim::runtime::test;
 
 namespace {
 
-constexpr int k_clusters = 4;
 constexpr std::int64_t k_longest = 64;
 
 StageOptions options() {
@@ -44,7 +43,7 @@ Workload ragged(std::int64_t vocab) {
 std::vector<std::vector<std::int32_t>> alone(const models::Checkpoint& checkpoint, const Workload& workload) {
   ClusterBackendOptions single;
   static_cast<StageOptions&>(single) = options();
-  ClusterBackend backend(*serving_clusters()[0], checkpoint.config(), &checkpoint, single);
+  ClusterBackend backend(*fresh_clusters(1, {.hazards = false})[0], checkpoint.config(), &checkpoint, single);
   std::vector<std::vector<std::int32_t>> result;
   for (const Request& request : workload) {
     GenerationOptions how;
@@ -64,7 +63,7 @@ struct Served {
 /// `positions`: room for so many in a cluster. A decode cluster has half of each.
 Served served(const models::Checkpoint& checkpoint, const Workload& workload, PipelineMode mode, std::int64_t seats,
               std::int64_t positions) {
-  const auto clusters = serving_clusters();
+  const auto clusters = fresh_clusters(k_clusters, {.hazards = false});
   Transport transport(k_clusters);
   ParallelBackend prefill({clusters[0]}, checkpoint.config(), &checkpoint, options(), {1, 1}, transport, 0);
   ParallelBackend buffer({clusters[1]}, checkpoint.config(), &checkpoint, options(), {1, 1}, transport, 1);

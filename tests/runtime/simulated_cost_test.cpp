@@ -10,7 +10,7 @@
 #include "runtime/backend/parallel_backend.h"
 #include "runtime/error.h"
 #include "runtime/serving/serve.h"
-#include "tests/runtime/serving_clusters.h"
+#include "tests/runtime/support.h"
 
 using namespace mtsim;
 using namespace mtsim::runtime;
@@ -38,7 +38,7 @@ models::LlamaConfig five_layers() {
   return config;
 }
 
-sim::Cluster& timing_cluster() { return *serving_clusters().back(); }
+sim::Cluster& timing_cluster() { return fresh({.depth = sim::Depth::timing}); }
 
 /// Seconds of the whole iteration over stages of groups, simulated layer by layer, but without what passes between
 /// the stages.
