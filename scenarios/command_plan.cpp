@@ -26,7 +26,7 @@ struct PlanOptions {
   std::int64_t tokens = 0;  // generated; of --show-graph, new ones
   std::int64_t prompt = k_default_prompt, devices = 0, clusters = 0;
   std::string objective, slo;
-  std::int64_t top = 10;
+  std::int64_t top = 10, requests = 0, most_tp = 0;
   bool all = false;
   std::string yaml;
   CLI::App* app = nullptr;
@@ -46,6 +46,8 @@ runtime::PlannerOptions planner_options(const PlanOptions& options, const sim::M
   planner.prompt_tokens = options.prompt;
   planner.output_tokens = options.tokens > 0 ? options.tokens : k_default_tokens;
   planner.execution = options.graph.plan;
+  planner.requests = options.requests;
+  if (options.most_tp > 0) planner.most_tp = options.most_tp;
   if (!options.slo.empty()) planner.slo = runtime::ServiceLevel::parse(options.slo);
   planner.objective = !options.objective.empty() ? runtime::parse_objective(options.objective)
                       : planner.slo.is_bound()   ? runtime::Objective::goodput
@@ -80,7 +82,9 @@ int search_command(const PlanOptions& options, const CommonOptions& common) {
 
 int plan_command(PlanOptions options, const CommonOptions& common) {
   if (!options.show_graph) return search_command(options, common);
-  refuse(*options.app, {"--prompt", "--devices", "--clusters", "--objective", "--slo", "--top", "--all", "--yaml"},
+  refuse(*options.app,
+         {"--prompt", "--devices", "--clusters", "--objective", "--slo", "--requests", "--most-tp", "--top", "--all",
+          "--yaml"},
          "for a search of pools, --show-graph is another question");
   if (options.tokens > 0) options.graph.tokens = options.tokens;
   const GraphView view = show_graph(options.graph, load_machine(common));
@@ -106,6 +110,10 @@ Command add_plan(CLI::App& app, CommonOptions& common) {
   sub->add_option("--objective", options->objective, "throughput (default), or goodput (default with --slo)");
   sub->add_option("--slo", options->slo, "Seconds a request may take: ttft=2,tpot=0.15, or one of the two")
       ->type_name("ttft=S,tpot=S");
+  sub->add_option("--requests", options->requests, "A pool has at a time (default: the best for each plan)")
+      ->check(whole_number(1));
+  sub->add_option("--most-tp", options->most_tp, "Largest tensor-parallel group (default 16); 4 stays inside a device")
+      ->check(whole_number(1));
   sub->add_option("--top", options->top, "Best rows to serve, rank and print (default 10)")->check(whole_number(1));
   sub->add_flag("--all", options->all, "Print every row that was searched, the dead ones too");
   sub->add_option("--yaml", options->yaml, "Write the best as a scenario for `mtsim run` and `mtsim generate --plan`")
@@ -123,6 +131,7 @@ Command add_plan(CLI::App& app, CommonOptions& common) {
   sub->footer(R"(
 Exit status 1 when no plan is possible; the table says why.
   mtsim plan --model Llama-2-13B --devices 9
+  mtsim plan --model Llama-2-13B --clusters 12 --requests 34 --most-tp 4
   mtsim plan --model LLaMA-30B --devices 16 --slo ttft=20,tpot=0.4 --yaml plan.yaml
   mtsim plan --model Llama-2-7B --show-graph --tokens 1 --context 512 --batch 16)");
   return {sub, [options, &common] { return plan_command(*options, common); }};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "scenarios/rank_pool.h"
 #include "runtime/comm/mpirun.h"
 #include "runtime/comm/ranks.h"
-#include "scenarios/rank_pool.h"
 
 #include <fmt/format.h>
 

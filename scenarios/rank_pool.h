@@ -49,7 +49,7 @@ class RankPool {
 
   WorkerPool m_pool;
   std::unique_ptr<runtime::Ranks> m_ranks;  // behind the pool: processes start before MPI
-  std::vector<Helper> m_helpers;   // on rank 0, by rank; its own has none
+  std::vector<Helper> m_helpers;            // on rank 0, by rank; its own has none
 };
 
 }  // namespace mtsim::scenarios

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t k_largest_payload = std::size_t{1} << 30;  // a TLM payload's length has 32 bits
 
-int g_clusters = 0;        // ever made in this process
+int g_clusters = 0;         // ever made in this process
 bool g_elaborated = false;  // SystemC elaborates once
 
 void check_machine(const MachineConfig& machine) {

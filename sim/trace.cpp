@@ -4,9 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <iterator>
 
 #include "isa/checker.h"
 #include "isa/printer.h"
@@ -21,30 +18,6 @@ namespace {
 constexpr int k_memory_process = 1000;
 constexpr int k_core_track = 0, k_packet_track = 1, k_counter_track = 2, k_first_channel_track = 10;
 int process_of(int core) { return core + 1; }
-
-constexpr std::size_t k_buffer_bytes = std::size_t{1} << 20;
-
-void append(std::string& out, std::int64_t number) {
-  std::array<char, 24> digits;
-  out.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr);
-}
-
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  const auto is_plain = [](char c) { return c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20; };
-  if (std::all_of(text.begin(), text.end(), is_plain)) return out.append(text) + '"';
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
 
 /// "VMAC1 VMAC2 SLDST": the slots a packet fills.
 std::string units_text(const isa::Packet& packet) {
@@ -90,11 +63,9 @@ TraceWindow parse_trace_window(const std::string& text, double cycles_per_us) {
 // --- the trace
 
 TraceWriter::TraceWriter(const std::string& path, TraceWindow window, double cycles_per_us)
-    : m_file(path, "--trace"), m_window(window), m_packets(window.to - window.from <= k_packet_window) {
-  m_buffer = fmt::format(
-      "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"time\":\"1 ns of the trace is 1 cycle\",\"cycles_per_us\":{}}},"
-      "\"traceEvents\":[",
-      cycles_per_us);
+    : m_file(path, fmt::format("\"time\":\"1 ns of the trace is 1 cycle\",\"cycles_per_us\":{}", cycles_per_us)),
+      m_window(window),
+      m_packets(window.to - window.from <= k_packet_window) {
   if (!m_packets)
     note(fmt::format("trace: no packets; they need a --trace-window of at most {} cycles", k_packet_window));
 }
@@ -109,72 +80,17 @@ void TraceWriter::finish() {
   if (m_window.from >= m_shift) {
     note(fmt::format("trace: nothing in it; all ended at cycle {}, before the --trace-window begins", m_shift));
   }
-  m_buffer += "\n]}\n";
-  m_file.write(m_buffer);
-  m_buffer.clear();
-  m_file.commit();
-}
-
-void TraceWriter::begin_event() {
-  if (m_buffer.size() > k_buffer_bytes) {
-    m_file.write(m_buffer);
-    m_buffer.clear();
-  }
-  m_buffer += m_first ? "\n" : ",\n";
-  m_first = false;
+  m_file.finish();
 }
 
 void TraceWriter::name_track(int process, int track, std::string_view name, int number) {
   if (m_named.size() <= static_cast<std::size_t>(process)) m_named.resize(static_cast<std::size_t>(process) + 1);
   auto& tracks = m_named[static_cast<std::size_t>(process)];
   if (tracks.test(static_cast<std::size_t>(track))) return;
-  if (tracks.none()) {
-    begin_event();
-    const std::string text = process == k_memory_process ? "memory" : fmt::format("core {}", process - 1);
-    fmt::format_to(std::back_inserter(m_buffer),
-                   "{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":\"{}\"}}}}", process, text);
-    begin_event();
-    fmt::format_to(std::back_inserter(m_buffer),
-                   "{{\"ph\":\"M\",\"pid\":{0},\"name\":\"process_sort_index\",\"args\":{{\"sort_index\":{0}}}}}",
-                   process);
-  }
+  if (tracks.none())
+    m_file.name_process(process, process == k_memory_process ? "memory" : fmt::format("core {}", process - 1));
   tracks.set(static_cast<std::size_t>(track));
-  if (name.empty()) return;
-  begin_event();
-  fmt::format_to(std::back_inserter(m_buffer),
-                 "{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":\"{}{}\"}}}}",
-                 process, track, name, number < 0 ? "" : fmt::format(" {}", number));
-}
-
-/// In whole nanoseconds of the trace, which counts microseconds.
-static void append_time(std::string& out, std::int64_t cycle) {
-  append(out, cycle / 1000);
-  const std::int64_t rest = cycle % 1000;
-  out += '.';
-  for (const std::int64_t digit : {rest / 100, rest / 10 % 10, rest % 10}) out += static_cast<char>('0' + digit);
-}
-static std::string time_text(std::int64_t cycle) {
-  std::string text;
-  append_time(text, cycle);
-  return text;
-}
-
-void TraceWriter::slice(int process, int track, std::int64_t from, std::int64_t cycles, std::string_view name,
-                        std::string_view arguments) {
-  begin_event();  // without fmt: a trace is mostly slices
-  m_buffer += "{\"ph\":\"X\",\"pid\":";
-  append(m_buffer, process);
-  m_buffer += ",\"tid\":";
-  append(m_buffer, track);
-  m_buffer += ",\"ts\":";
-  append_time(m_buffer, from);
-  m_buffer += ",\"dur\":";
-  append_time(m_buffer, cycles);
-  m_buffer += ",\"name\":";
-  m_buffer += quoted(name);
-  m_buffer += ",\"args\":{";
-  m_buffer += arguments;
-  m_buffer += "}}";
+  if (!name.empty()) m_file.name_track(process, track, name, number);
 }
 
 void TraceWriter::launch(int cores) { m_issues.assign(static_cast<std::size_t>(cores), {}); }
@@ -185,7 +101,7 @@ void TraceWriter::spent(int core, CycleClass cycle_class, std::int64_t from, std
   from += m_shift;
   if (cycles == 0 || !m_window.meets(from, from + cycles)) return;
   name_track(process_of(core), k_core_track, "core");
-  slice(process_of(core), k_core_track, from, cycles, name(cycle_class), "");
+  m_file.slice(process_of(core), k_core_track, from, cycles, name(cycle_class), "");
 }
 
 void TraceWriter::call(const Verb& verb, const Kernel& kernel, std::span<const Argument> arguments,
@@ -194,7 +110,7 @@ void TraceWriter::call(const Verb& verb, const Kernel& kernel, std::span<const A
   if (!m_window.meets(from, packets_from + cycles)) return;
   name_track(process_of(verb.core), k_core_track, "core");
   if (call_cycles > 0 && m_window.meets(from, packets_from)) {
-    slice(process_of(verb.core), k_core_track, from, call_cycles, name(CycleClass::call), "");
+    m_file.slice(process_of(verb.core), k_core_track, from, call_cycles, name(CycleClass::call), "");
   }
   if (!m_window.meets(packets_from, packets_from + cycles)) return;
   const isa::Program& program = kernel.program->program();
@@ -204,16 +120,16 @@ void TraceWriter::call(const Verb& verb, const Kernel& kernel, std::span<const A
   text += '"';
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     text += ',';
-    text += quoted(program.parameters[i].name);
+    text += TraceFile::quoted(program.parameters[i].name);
     text += ":\"";
     if (arguments[i].is_pointer) {
       text += arguments[i].pointer.str();
     } else {
-      append(text, static_cast<std::int64_t>(arguments[i].value));
+      TraceFile::append(text, static_cast<std::int64_t>(arguments[i].value));
     }
     text += '"';
   }
-  slice(process_of(verb.core), k_core_track, packets_from, cycles, program.name, text);
+  m_file.slice(process_of(verb.core), k_core_track, packets_from, cycles, program.name, text);
   if (m_packets) packets(verb.core, kernel, arguments, packets_from);
 }
 
@@ -245,8 +161,9 @@ void TraceWriter::packets(int core, const Kernel& kernel, std::span<const Argume
     }
     const isa::Packet& its = program.packets[static_cast<std::size_t>(packet)];
     const int line = its.instructions.empty() ? 0 : its.instructions.front().place.line;
-    slice(process_of(core), k_packet_track, from + cycle, end - cycle, units_text(its),
-          fmt::format("\"packet\":{},\"line\":{},\"text\":{}", packet, line, quoted(isa::print(its))));
+    m_file.slice(
+        process_of(core), k_packet_track, from + cycle, end - cycle, units_text(its),
+        fmt::format("\"packet\":{},\"line\":{},\"text\":{}", packet, line, TraceFile::quoted(isa::print(its))));
   }
 }
 
@@ -265,12 +182,12 @@ void TraceWriter::moved(int core, int channel, std::int64_t cycle) {
   name_track(process_of(core), track, "channel", channel);
   const Move& move = issue.move;
   const std::int64_t bytes = move.source_rows.total_bytes();
-  slice(process_of(core), track, from, cycle + m_shift - from,
-        fmt::format("{} {}->{} {} B", issue.verb.name, to_string(move.source.space), to_string(move.destination.space),
-                    bytes),
-        fmt::format("\"bytes\":{},\"from\":\"{}\",\"to\":\"{}\",\"rows\":{},\"priority\":{},\"at\":\"{}\"", bytes,
-                    move.source.str(), move.destination.str(), move.source_rows.count, issue.priority,
-                    source(issue.verb.from)));
+  m_file.slice(process_of(core), track, from, cycle + m_shift - from,
+               fmt::format("{} {}->{} {} B", issue.verb.name, to_string(move.source.space),
+                           to_string(move.destination.space), bytes),
+               fmt::format("\"bytes\":{},\"from\":\"{}\",\"to\":\"{}\",\"rows\":{},\"priority\":{},\"at\":\"{}\"",
+                           bytes, move.source.str(), move.destination.str(), move.source_rows.count, issue.priority,
+                           source(issue.verb.from)));
 }
 
 const std::string& TraceWriter::source(const std::source_location& place) {
@@ -291,10 +208,7 @@ void TraceWriter::rates(std::int64_t cycle, const Fabric::Shares& shares) {
 void TraceWriter::count(int process, Counter& counter, std::int64_t cycle, double value) {
   const auto write = [&](std::int64_t at, double level) {
     name_track(process, k_counter_track, "");
-    begin_event();
-    fmt::format_to(std::back_inserter(m_buffer),
-                   "{{\"ph\":\"C\",\"pid\":{},\"ts\":{},\"name\":\"{}\",\"args\":{{\"{}\":{:.2f}}}}}", process,
-                   time_text(at), counter.name, counter.unit, level);
+    m_file.counter(process, at, counter.name, counter.unit, level);
     counter.written = true;
   };
   if (cycle > m_window.from && cycle < m_window.to) {

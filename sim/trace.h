@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/config/output_file.h"
+#include "sim/config/trace_file.h"
 #include "sim/observer.h"
 
 namespace mtsim::sim {
@@ -59,19 +60,14 @@ class TraceWriter : public Observer {
     double value = 0;
     bool written = false;
   };
-  void begin_event();
   /// Once. `number` is part of the name when it is not negative.
   void name_track(int process, int track, std::string_view name, int number = -1);
   const std::string& source(const std::source_location& place);
-  void slice(int process, int track, std::int64_t from, std::int64_t cycles, std::string_view name,
-             std::string_view arguments);
   void count(int process, Counter& counter, std::int64_t cycle, double value);
   void packets(int core, const Kernel& kernel, std::span<const Argument> arguments, std::int64_t from);
   void note(const std::string& text);
 
-  OutputFile m_file;
-  std::string m_buffer;  // of the file
-  bool m_first = true;
+  TraceFile m_file;
   TraceWindow m_window;
   bool m_packets;
   std::int64_t m_packets_written = 0;

@@ -16,10 +16,15 @@
 namespace mtsim::runtime {
 namespace {
 
-constexpr std::int64_t k_most_tp = 16;
 constexpr std::array<std::int64_t, 3> k_prefill_micro_batches = {1, 2, 4};
 
 std::string gb(double bytes) { return fmt::format("{:.2f} GB", bytes * 1e-9); }
+
+std::string memory_text(const Footprint& memory) {
+  return fmt::format("{} of weights, {} of KV and {} of overhead in each cluster; it has {} (eq. 16)",
+                     gb(static_cast<double>(memory.params)), gb(static_cast<double>(memory.kv)),
+                     gb(static_cast<double>(memory.overhead)), gb(static_cast<double>(memory.there)));
+}
 
 /// Stages of which one more would leave the longest as long as it is.
 std::vector<std::int64_t> pipeline_depths(std::int64_t layers) {
@@ -37,7 +42,7 @@ class Search {
       : m_config(config), m_cost(cost), m_options(options), m_times(cost, options.prompt_tokens, decode_context()) {}
 
   std::vector<PlanRow> run() {
-    for (const std::int64_t tp : tensor_degrees(m_config, k_most_tp)) {
+    for (const std::int64_t tp : tensor_degrees(m_config, m_options.most_tp)) {
       for (const std::int64_t pp : pipeline_depths(m_config.layers)) {
         if (!decode_pool({tp, pp, 1, 1})) break;  // deeper ones are larger still
       }
@@ -59,9 +64,7 @@ class Search {
   }
   void die_of_memory(PlanRow row, Death death, const Footprint& memory) {
     die(std::move(row), death, static_cast<double>(memory.needed()), static_cast<double>(memory.there),
-        fmt::format("{} of weights, {} of KV and {} of overhead in each cluster; it has {} (eq. 16)",
-                    gb(static_cast<double>(memory.params)), gb(static_cast<double>(memory.kv)),
-                    gb(static_cast<double>(memory.overhead)), gb(static_cast<double>(memory.there))));
+        memory_text(memory));
   }
   void die_of_clusters(PlanRow row, Death death, std::int64_t needed) {
     die(std::move(row), death, static_cast<double>(needed), static_cast<double>(m_options.clusters),
@@ -177,16 +180,34 @@ class Search {
     return false;
   }
 
+  /// What B = PP * micro-batch of all replicas leaves to choose: from, to.
+  std::pair<std::int64_t, std::int64_t> micro_batches(const Pool& decode) const {
+    if (m_options.requests == 0) return {1, m_options.most_micro_batch};
+    const auto pipelines = static_cast<double>(decode.pp * decode.dp);
+    const std::int64_t only =
+        std::max<std::int64_t>(1, std::lround(static_cast<double>(m_options.requests) / pipelines));
+    return {only, only};
+  }
+
   /// The best micro-batch of `row`: `evaluate` fills it in for one and says whether it lives. Larger ones are tried
   /// until memory ends, or the rate has stopped growing for an octave.
   template <class Evaluate>
   PlanRow best_micro_batch(PlanRow row, const Evaluate& evaluate) {
     std::optional<PlanRow> best, dead;
-    std::int64_t last_gain = 1;
-    for (std::int64_t b = 1; b <= m_options.most_micro_batch && b <= 2 * last_gain; ++b) {
+    const auto [first, last] = micro_batches(row.plan.decode);
+    std::int64_t last_gain = first;
+    for (std::int64_t b = first; b <= last && b <= 2 * last_gain; ++b) {
       PlanRow tried = row;
       tried.plan.decode.micro_batch = b;
-      if (!decode_memory(m_cost, tried.plan.decode, context()).fits()) break;
+      tried.decode_memory = decode_memory(m_cost, tried.plan.decode, context());
+      if (!tried.decode_memory.fits()) {
+        if (best || dead) break;
+        tried.death = Death::decode_memory;
+        tried.needed = static_cast<double>(tried.decode_memory.needed());
+        tried.there = static_cast<double>(tried.decode_memory.there);
+        tried.why = memory_text(tried.decode_memory);
+        return tried;
+      }
       if (evaluate(tried)) {
         if (best && tried.tokens_s <= best->tokens_s) continue;
         best = tried;
@@ -195,7 +216,7 @@ class Search {
         dead = tried;
       }
     }
-    return best ? *best : *dead;  // one request a micro-batch fits memory, so one of both is there
+    return best ? *best : *dead;
   }
 
   void coupled(const Pool& decode) {

@@ -23,7 +23,7 @@ LayerCycles LayerSimulation::run(std::int64_t tp, const std::vector<models::Sequ
 
 double LayerSimulation::prefill_attention(std::int64_t tp, std::int64_t tokens) {
   const std::int64_t heads = m_config.kv_heads / tp, group = m_config.heads / m_config.kv_heads;
-  constexpr std::int64_t k_few = 2;
+  constexpr std::int64_t k_few = 1;
   const auto of_heads = [&](std::int64_t kv_heads) {
     models::LlamaConfig narrow = m_config;  // but for attention as small as it can be
     narrow.hidden_size = narrow.intermediate_size = 64;

@@ -38,7 +38,7 @@ class LayerSimulation {
 
   /// Throws RuntimeError when a kernel faults, and what ClusterStage throws.
   LayerCycles run(std::int64_t tp, const std::vector<models::SequenceStep>& batch);
-  /// Attention of a layer, of one sequence. Its KV heads pass one after the other, so that three of them tell all.
+  /// Attention of a layer, of one sequence. Its KV heads pass one after the other, so that two of them tell all.
   double prefill_attention(std::int64_t tp, std::int64_t tokens);
 
   std::int64_t runs() const { return m_runs; }

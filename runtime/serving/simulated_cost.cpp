@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/gemm/gemm.h"
 #include "models/model_part.h"
 #include "runtime/error.h"
 #include "runtime/serving/layer_simulation.h"
@@ -22,12 +24,17 @@ namespace {
 
 using Batch = std::vector<models::SequenceStep>;
 
-// Steps of the curves, in tokens: a row of each core, and a block of keys.
-constexpr std::int64_t k_attention_step = 128;
-constexpr double k_tolerance = 0.004;         // of a curve, of the whole layer
-constexpr std::size_t k_exact_prefills = 12;  // different micro-batches simulated as they are
-constexpr std::int64_t k_samples = 40;        // of interpolated ones, each of prefill and decode
-constexpr std::int64_t k_exact_steps = 2;     // blocks of keys that contexts may lie in, for both ends to be simulated
+constexpr std::int64_t k_keys = 128;         // of a step of attention
+constexpr double k_most_rise = 0.012;        // of linear layers, within a step
+constexpr double k_tolerance = 0.008;        // of a curve, of the whole layer
+constexpr std::size_t k_exact_prefills = 3;  // different micro-batches simulated as they are
+constexpr std::int64_t k_exact_steps = 2;    // blocks of keys that contexts may lie in, for both ends to be simulated
+
+/// Of interpolated batches, the first one, the fourth, the sixteenth and so on.
+bool is_sampled(std::int64_t count) {
+  const auto bits = static_cast<std::uint64_t>(count);
+  return std::has_single_bit(bits) && std::countr_zero(bits) % 2 == 0;
+}
 
 /// Sorted: a batch takes what it takes in any order.
 Batch sorted(std::span<const models::SequenceStep> batch) {
@@ -62,8 +69,9 @@ std::string text_of(std::int64_t tp, const Batch& batch) {
 
 class SimulatedCost::Layers {
  public:
-  Layers(LayerSimulation simulation, std::int64_t cores, std::int64_t context)
-      : m_simulation(std::move(simulation)), m_cores(cores), m_context(context) {}
+  /// `block_rows`: of X that stay in GSM while weights pass; more rows take their weights once more.
+  Layers(LayerSimulation simulation, std::int64_t cores, std::int64_t block_rows, std::int64_t context)
+      : m_simulation(std::move(simulation)), m_cores(cores), m_block_rows(block_rows), m_context(context) {}
 
   LayerCycles cycles(std::int64_t tp, std::span<const models::SequenceStep> given);
   InterpolationError error() const;
@@ -73,28 +81,31 @@ class SimulatedCost::Layers {
   struct Decode {       // of one number of requests
     LayerCycles layer;  // its attention is that of one point
     StepCurve attention;
+    std::int64_t queries = 0;
     bool is_exact = false;  // interpolation was off too far
   };
   struct Share {  // of one TP
-    Share(std::int64_t cores, std::int64_t context)
-        : linear(cores, context, k_tolerance), attention(k_attention_step, context, k_tolerance) {}
+    Share(std::int64_t cores, std::int64_t rows)
+        : linear({cores, rows, k_tolerance, k_most_rise}), second_linear({cores, rows, k_tolerance, k_most_rise}) {}
     std::map<Batch, LayerCycles, BatchLess> known;     // simulated as they are
     std::map<Batch, LayerCycles, BatchLess> prefills;  // interpolated
     std::size_t exact_prefills = 0;
-    StepCurve linear, attention;  // of prefill
+    StepCurve linear, second_linear;           // of prefill, a step is a row of each core
+    std::map<std::int64_t, double> attention;  // of prefill, by tokens
     std::map<std::int64_t, Decode> decodes;
-    std::int64_t decode_queries = 0;
   };
 
   LayerCycles simulate(Share& share, std::int64_t tp, const Batch& batch);
   LayerCycles prefill(Share& share, std::int64_t tp, const Batch& batch);
   LayerCycles interpolated_prefill(Share& share, std::int64_t tp, const Batch& batch);
+  StepCurve::Value linear_layers(Share& share, std::int64_t tokens, const StepCurve::Function& layer);
+  double prefill_attention(Share& share, std::int64_t tp, std::int64_t tokens);
   LayerCycles decode(Share& share, std::int64_t tp, const Batch& batch);
   Decode& decode_of(Share& share, std::int64_t tp, std::int64_t requests, std::int64_t context);
   double sample(std::int64_t tp, const Batch& batch, const LayerCycles& guess, const LayerCycles& truth);
 
   LayerSimulation m_simulation;
-  std::int64_t m_cores, m_context;
+  std::int64_t m_cores, m_block_rows, m_context;
   std::map<std::int64_t, Share> m_shares;
   std::int64_t m_interpolated = 0, m_prefill_samples = 0, m_decode_samples = 0;
   double m_error_sum = 0, m_worst = 0;
@@ -103,7 +114,7 @@ class SimulatedCost::Layers {
 
 LayerCycles SimulatedCost::Layers::cycles(std::int64_t tp, std::span<const models::SequenceStep> given) {
   const Batch batch = sorted(given);
-  Share& share = m_shares.try_emplace(tp, m_cores, m_context).first->second;
+  Share& share = m_shares.try_emplace(tp, m_cores, m_block_rows).first->second;
   const auto known = share.known.find(batch);
   if (known != share.known.end()) return known->second;
   const bool all_decode = std::all_of(batch.begin(), batch.end(), [](const auto& step) { return step.tokens == 1; });
@@ -148,9 +159,7 @@ LayerCycles SimulatedCost::Layers::prefill(Share& share, std::int64_t tp, const 
   if (known != share.prefills.end()) return known->second;
   const LayerCycles guess = interpolated_prefill(share, tp, batch);
   ++m_interpolated;
-  // The first ones, then fewer and fewer.
-  const auto count = static_cast<std::uint64_t>(std::ssize(share.prefills)) + 1;
-  if (m_prefill_samples < k_samples && (count & (count - 1)) == 0) {
+  if (is_sampled(std::ssize(share.prefills) + 1)) {
     ++m_prefill_samples;
     const LayerCycles truth = simulate(share, tp, batch);
     sample(tp, batch, guess, truth);
@@ -159,18 +168,28 @@ LayerCycles SimulatedCost::Layers::prefill(Share& share, std::int64_t tp, const 
   return share.prefills[batch] = guess;
 }
 
+/// Rows come in blocks. The first is a curve of its own, the second too; behind it all are alike.
+StepCurve::Value SimulatedCost::Layers::linear_layers(Share& share, std::int64_t tokens,
+                                                      const StepCurve::Function& layer) {
+  const std::int64_t before = (tokens - 1) / m_block_rows;  // blocks
+  if (before == 0) return share.linear.at(tokens, false, 0, layer);
+  const auto second = [&](std::int64_t rows) { return layer(m_block_rows + rows); };
+  StepCurve::Value value = share.second_linear.at(tokens - before * m_block_rows, false, 0, second);
+  const StepCurve::Value one = share.linear.at(m_block_rows, true, 0, layer),
+                         two = share.second_linear.at(m_block_rows, true, 0, second);
+  for (std::size_t i = 0; i < value.size(); ++i) value[i] += static_cast<double>(before - 1) * (two[i] - one[i]);
+  return value;
+}
+
 LayerCycles SimulatedCost::Layers::interpolated_prefill(Share& share, std::int64_t tp, const Batch& batch) {
   const auto layer = [&](std::int64_t tokens) {
     Batch prompts;  // short ones: what is looked for is not their attention
-    for (; tokens > k_attention_step; tokens -= k_attention_step) prompts.push_back({k_attention_step, 0});
+    for (; tokens > k_keys; tokens -= k_keys) prompts.push_back({k_keys, 0});
     prompts.push_back({tokens, 0});
     const LayerCycles its = m_simulation.run(tp, prompts);
     return StepCurve::Value{its.linear, its.embed};
   };
-  const auto attention = [&](std::int64_t tokens) {
-    return StepCurve::Value{m_simulation.prefill_attention(tp, tokens), 0};
-  };
-  const StepCurve::Value linear = share.linear.at(tokens_of(batch), false, 0, layer);
+  const StepCurve::Value linear = linear_layers(share, tokens_of(batch), layer);
   LayerCycles cycles = share.known.begin()->second;  // of any: launches
   for (const auto& [its, known] : share.known) {
     if (std::any_of(its.begin(), its.end(), [](const auto& step) { return step.tokens > 1; })) cycles = known;
@@ -178,10 +197,19 @@ LayerCycles SimulatedCost::Layers::interpolated_prefill(Share& share, std::int64
   cycles.linear = linear[0];
   cycles.embed = linear[1];
   cycles.attention = 0;
-  for (const models::SequenceStep& step : batch)
-    cycles.attention += share.attention.at(step.tokens, false, linear[0], attention)[0];
+  for (const models::SequenceStep& step : batch) cycles.attention += prefill_attention(share, tp, step.tokens);
   cycles.head = decode_of(share, tp, std::ssize(batch), 0).layer.head;
   return cycles;
+}
+
+/// Its steps come with rows of the cores and with blocks of keys, and differ: it is simulated for the last number of
+/// tokens before the next step of either.
+double SimulatedCost::Layers::prefill_attention(Share& share, std::int64_t tp, std::int64_t tokens) {
+  const auto up = [&](std::int64_t step) { return (tokens + step - 1) / step * step; };
+  const std::int64_t last = std::max(tokens, std::min({up(m_cores), up(k_keys), m_context}));
+  const auto [it, is_new] = share.attention.try_emplace(last);
+  if (is_new) it->second = m_simulation.prefill_attention(tp, last);
+  return it->second;
 }
 
 // --- Decode.
@@ -190,10 +218,10 @@ SimulatedCost::Layers::Decode& SimulatedCost::Layers::decode_of(Share& share, st
                                                                 std::int64_t context) {
   auto it = share.decodes.find(requests);
   if (it == share.decodes.end()) {
-    const Batch batch(static_cast<std::size_t>(requests), {1, context / k_attention_step * k_attention_step});
-    it = share.decodes
-             .emplace(requests, Decode{simulate(share, tp, batch), StepCurve(k_attention_step, m_context, k_tolerance)})
-             .first;
+    const Batch batch(static_cast<std::size_t>(requests), {1, context / k_keys * k_keys});
+    it =
+        share.decodes.emplace(requests, Decode{simulate(share, tp, batch), StepCurve({k_keys, m_context, k_tolerance})})
+            .first;
   }
   return it->second;
 }
@@ -206,7 +234,7 @@ LayerCycles SimulatedCost::Layers::decode(Share& share, std::int64_t tp, const B
     const Batch alike(static_cast<std::size_t>(requests), {1, positions - 1});
     return StepCurve::Value{simulate(share, tp, alike).attention, 0};
   };
-  const std::int64_t steps = batch.back().context / k_attention_step - batch.front().context / k_attention_step + 1;
+  const std::int64_t steps = batch.back().context / k_keys - batch.front().context / k_keys + 1;
   LayerCycles cycles = its.layer;
   cycles.attention = 0;
   for (const models::SequenceStep& step : batch) {
@@ -214,8 +242,7 @@ LayerCycles SimulatedCost::Layers::decode(Share& share, std::int64_t tp, const B
                         static_cast<double>(requests);
   }
   ++m_interpolated;
-  const auto count = static_cast<std::uint64_t>(++share.decode_queries);
-  if (m_decode_samples >= k_samples || (count & (count - 1)) != 0) return cycles;
+  if (!is_sampled(++its.queries)) return cycles;
   ++m_decode_samples;
   const LayerCycles truth = simulate(share, tp, batch);
   its.is_exact = sample(tp, batch, cycles, truth) > k_most_error_percent;
@@ -258,7 +285,7 @@ SimulatedCost::SimulatedCost(sim::Cluster& cluster, const sim::Machine& machine,
   if (!its) {
     its = std::make_shared<Layers>(
         LayerSimulation(cluster, machine.config(), config, options.dtype, options.plan, options.kv),
-        machine.config().cluster.cores, context);
+        machine.config().cluster.cores, kernels::GemmTiles::of(options.dtype).mg, context);
   }
   m_layers = its;
 }

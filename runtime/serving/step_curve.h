@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a kernel takes as a function of a number of tokens, from as few simulated points as it allows. Such times grow
-// in steps, whenever one more row or block of keys begins: within a step they are linear, from step to step they are
-// linear too, but where the plan of a kernel changes. A point between two others is simulated; where it does not lie on
-// their line the half in question is looked into.
+// in steps, whenever one more row or block of keys begins. Within a step they are linear. From step to step they are
+// linear too, but where the plan of a kernel changes: a step between two others is simulated, and where it does not lie
+// on their line the half in question is looked into.
 #pragma once
 
 #include <array>
@@ -17,20 +17,30 @@ class StepCurve {
   using Value = std::array<double, 2>;  // the first one decides
   using Function = std::function<Value(std::int64_t)>;
 
-  /// A step is `step` tokens, the first of them one more than a multiple. Lines are off by at most `tolerance` of the
-  /// value, plus `base`, in their middle. Nothing is simulated beyond `most`.
-  StepCurve(std::int64_t step, std::int64_t most, double tolerance)
-      : m_step(step), m_most(most), m_tolerance(tolerance) {}
+  struct Options {
+    std::int64_t step = 1;  // tokens; the first of a step is one more than a multiple
+    std::int64_t most = 0;  // tokens beyond which nothing is simulated
+    double tolerance = 0;   // how far points may be off a line, of the value and `base`
+    double most_rise =
+        1e300;  // of the value and `base`, within a step; where it is more, or negative, no step is a line
+  };
+  explicit StepCurve(const Options& options) : m_options(options) {}
 
   /// `exactly`: both ends of the step of `x` are simulated.
   Value at(std::int64_t x, bool exactly, double base, const Function& function);
 
  private:
+  struct Step {
+    Value last;  // at its last token
+    Value rise;  // up to it from its first token
+  };
   Value point(std::int64_t x, const Function& function);
-  Value end_of(std::int64_t step, bool is_first, double base, const Function& function);
+  Step exact_step(std::int64_t step, const Function& function);
+  bool is_line(std::int64_t low, std::int64_t high, double base, const Function& function);
+  Step step_on_line(std::int64_t step, double base, const Function& function);
+  std::int64_t last_of(std::int64_t step) const { return step * m_options.step; }
 
-  std::int64_t m_step, m_most;
-  double m_tolerance;
+  Options m_options;
   std::map<std::int64_t, Value> m_points;
 };
 

@@ -3,7 +3,6 @@
 #include "runtime/backend/parallel_backend.h"
 
 #include <array>
-#include <memory>
 #include <vector>
 
 #include "models/error.h"
@@ -14,23 +13,6 @@ using namespace mtsim::runtime;
 using namespace mtsim::runtime::test;
 
 namespace {
-
-constexpr int k_clusters = 4;
-
-/// The process's clusters, their memories empty.
-std::vector<sim::Cluster*> fresh_clusters(std::size_t count, sim::Depth depth) {
-  static const auto all = [] {
-    std::array<std::unique_ptr<sim::Cluster>, k_clusters> made;
-    for (auto& cluster : made) cluster = std::make_unique<sim::Cluster>(machine(), sim::ClusterOptions{});
-    return made;
-  }();
-  std::vector<sim::Cluster*> result;
-  for (std::size_t i = 0; i < count; ++i) {
-    all[i]->reset(machine(), {.depth = depth});
-    result.push_back(all[i].get());
-  }
-  return result;
-}
 
 models::RandomModel four_layers() {
   models::RandomModel model = small_model();
@@ -50,14 +32,14 @@ StageOptions options_of(kernels::DType dtype) {
 std::vector<float> single(const models::Checkpoint& checkpoint, kernels::DType dtype) {
   ClusterBackendOptions options;
   static_cast<StageOptions&>(options) = options_of(dtype);
-  ClusterBackend backend(*fresh_clusters(1, sim::Depth::functional)[0], checkpoint.config(), &checkpoint, options);
+  ClusterBackend backend(*fresh_clusters(1, {})[0], checkpoint.config(), &checkpoint, options);
   return logits_of(backend, k_ids, 4);
 }
 
 std::vector<float> over(const models::Checkpoint& checkpoint, kernels::DType dtype, const Parallelism& parallelism) {
   Transport transport(k_clusters);
-  ParallelBackend backend(fresh_clusters(static_cast<std::size_t>(parallelism.clusters()), sim::Depth::functional),
-                          checkpoint.config(), &checkpoint, options_of(dtype), parallelism, transport);
+  ParallelBackend backend(fresh_clusters(static_cast<std::size_t>(parallelism.clusters()), {}), checkpoint.config(),
+                          &checkpoint, options_of(dtype), parallelism, transport);
   return logits_of(backend, k_ids, 4);
 }
 
@@ -119,7 +101,7 @@ TEST_CASE("values take no part in the time of a parallel iteration", "[parallel]
   std::vector<IterationResult> results;
   for (const sim::Depth depth : {sim::Depth::functional, sim::Depth::timing}) {
     Transport transport(k_clusters);
-    ParallelBackend backend(fresh_clusters(4, depth), checkpoint.config(),
+    ParallelBackend backend(fresh_clusters(4, {.depth = depth}), checkpoint.config(),
                             depth == sim::Depth::functional ? &checkpoint : nullptr, options_of(kernels::DType::f16),
                             parallelism, transport);
     REQUIRE(backend.begin(0, 32));
@@ -148,7 +130,7 @@ TEST_CASE("a cache moves between pools that are cut differently", "[parallel]") 
   const Folder folder;
   const models::Checkpoint checkpoint = make_model(folder, four_layers());
   const StageOptions options = options_of(kernels::DType::f32);
-  const std::vector<sim::Cluster*> clusters = fresh_clusters(4, sim::Depth::functional);
+  const std::vector<sim::Cluster*> clusters = fresh_clusters(4, {});
   Transport transport(k_clusters);
   StageOptions paged = options;
   paged.kv = parse_kv_options("paged(8)");
@@ -170,8 +152,9 @@ TEST_CASE("a model that a group does not divide is refused with the numbers", "[
   Transport transport(k_clusters);
   const auto refusal = [&](const Parallelism& parallelism) {
     try {
-      ParallelBackend backend(fresh_clusters(static_cast<std::size_t>(parallelism.clusters()), sim::Depth::timing),
-                              config, nullptr, options_of(kernels::DType::f16), parallelism, transport);
+      ParallelBackend backend(
+          fresh_clusters(static_cast<std::size_t>(parallelism.clusters()), {.depth = sim::Depth::timing}), config,
+          nullptr, options_of(kernels::DType::f16), parallelism, transport);
     } catch (const models::ModelError& error) {
       return std::string(error.what());
     }

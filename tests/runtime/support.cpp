@@ -2,6 +2,7 @@
 #include "tests/runtime/support.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 
@@ -14,11 +15,21 @@ const sim::MachineConfig& machine() {
   return loaded.config();
 }
 
-sim::Cluster& fresh(const sim::ClusterOptions& options) {
-  static const auto cluster = std::make_unique<sim::Cluster>(machine(), options);
-  cluster->reset(machine(), options);
-  return *cluster;
+std::vector<sim::Cluster*> fresh_clusters(std::size_t count, const sim::ClusterOptions& options) {
+  static const auto all = [] {
+    std::array<std::unique_ptr<sim::Cluster>, k_clusters> made;
+    for (auto& cluster : made) cluster = std::make_unique<sim::Cluster>(machine());
+    return made;
+  }();
+  std::vector<sim::Cluster*> result;
+  for (std::size_t i = 0; i < count; ++i) {
+    all.at(i)->reset(machine(), options);
+    result.push_back(all[i].get());
+  }
+  return result;
 }
+
+sim::Cluster& fresh(const sim::ClusterOptions& options) { return *fresh_clusters(1, options).front(); }
 
 models::RandomModel small_model() {
   models::RandomModel model;

@@ -18,7 +18,10 @@
 namespace mtsim::runtime::test {
 
 const sim::MachineConfig& machine();
-/// The process's cluster, its memories empty.
+/// Clusters of the process, their memories empty; at most k_clusters.
+inline constexpr std::size_t k_clusters = 4;
+std::vector<sim::Cluster*> fresh_clusters(std::size_t count, const sim::ClusterOptions& options);
+/// The first of them.
 sim::Cluster& fresh(const sim::ClusterOptions& options);
 
 /// What RuntimeError says; "" when nothing is thrown.
