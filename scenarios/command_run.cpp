@@ -52,6 +52,7 @@ struct RunOptions {
   std::int64_t samples = 0;
   std::uint64_t seed = 1;
   bool events = false;
+  std::string trace;
   CLI::App* app = nullptr;
 };
 
@@ -68,6 +69,7 @@ int run_serving_command(const RunOptions& given, const CommonOptions& common) {
   options.samples = given.samples > 0 ? given.samples : k_band_samples;
   options.seed = given.seed;
   options.events = given.events;
+  options.trace = given.trace;
   options.in_workers = true;
   ServingRun run;
   {
@@ -80,8 +82,10 @@ int run_serving_command(const RunOptions& given, const CommonOptions& common) {
 
 int run_command(const RunOptions& given, const CommonOptions& common) {
   if (is_serving_scenario(given.path)) return run_serving_command(given, common);
-  if (given.events)
-    throw UsageError(fmt::format("--events is for scenarios of kind serving; {} has no kind", given.path));
+  if (given.events || !given.trace.empty()) {
+    throw UsageError(fmt::format("{} is for scenarios of kind serving; {} has no kind",
+                                 given.events ? "--events" : "--trace", given.path));
+  }
   const WatchOptions& options = given.watch;
   Scenario scenario = load_scenario(given.path);
   OperatorRunner runner(apply_sets(scenario, common));
@@ -127,6 +131,8 @@ Command add_run(CLI::App& app, CommonOptions& common) {
   sub->add_option("--seed", options->seed, "Of --perturb (default 1)")->check(whole_number(0))->needs(perturb);
   sub->add_flag("--events", options->events,
                 "Serving: keep in the JSON what each stage did and when, for `mtsim explain`");
+  sub->add_option("--trace", options->trace, "Serving: write what the pools of the only cell did, for ui.perfetto.dev")
+      ->type_name("FILE");
   sub->footer(R"(
 Exit status 1 when a cell faults or has DMA findings; a large error against the paper is a result, not a failure.
   mtsim run scenarios/paper/table_viii.yaml

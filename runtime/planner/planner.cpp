@@ -12,6 +12,7 @@
 
 #include "runtime/error.h"
 #include "runtime/planner/interpolated_cost.h"
+#include "runtime/planner/known_cost.h"
 
 namespace mtsim::runtime {
 namespace {
@@ -39,7 +40,7 @@ std::vector<std::int64_t> pipeline_depths(std::int64_t layers) {
 class Search {
  public:
   Search(const models::LlamaConfig& config, IterationCost& cost, const PlannerOptions& options)
-      : m_config(config), m_cost(cost), m_options(options), m_times(cost, options.prompt_tokens, decode_context()) {}
+      : m_config(config), m_cost(cost), m_options(options), m_times(m_cost, options.prompt_tokens, decode_context()) {}
 
   std::vector<PlanRow> run() {
     for (const std::int64_t tp : tensor_degrees(m_config, m_options.most_tp)) {
@@ -284,7 +285,7 @@ class Search {
   }
 
   const models::LlamaConfig& m_config;
-  IterationCost& m_cost;
+  KnownCost m_cost;
   const PlannerOptions& m_options;
   InterpolatedCost m_times;
   std::vector<PlanRow> m_rows;

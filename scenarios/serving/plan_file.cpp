@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "scenarios/grid_file.h"
@@ -127,6 +128,19 @@ PinnedPlans load_pinned_plans(const std::string& path) {
   if (const auto node = document.root().require("plans"); !node.is_null()) plans = read_pinned_plans(node);
   document.finish();
   return plans;
+}
+
+runtime::InferencePlan inference_plan(const std::string& text) {
+  if (!text.ends_with(".yaml")) return runtime::InferencePlan::parse(text);
+  const ServingScenario scenario = load_serving_scenario(text);
+  if (scenario.plans.size() != 1 || scenario.plans.front().size() != 1) {
+    throw UsageError(fmt::format("--plan {}: has plans of {} names for {} models; one of one model says how to decode",
+                                 text, scenario.plans.size(), scenario.models.size()));
+  }
+  const PinnedPlan& pinned = scenario.plans.front().begin()->second;
+  if (pinned.search)
+    throw UsageError(fmt::format("--plan {}: its plan is 'search'; `mtsim plan --yaml FILE` writes one", text));
+  return {pinned.plan.execution, {pinned.plan.decode.tp, pinned.plan.decode.pp}};
 }
 
 std::string plan_yaml(const PinnedPlan& pinned, int indent) {

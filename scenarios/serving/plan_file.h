@@ -25,6 +25,10 @@ PinnedPlans read_pinned_plans(const sim::YamlNode& node);
 /// A file with nothing but `plans:` as above.
 PinnedPlans load_pinned_plans(const std::string& path);
 
+/// --plan of `mtsim generate`: "a2,tp=2,pp=2", or a serving scenario (a .yaml file) with one plan, whose decode pool
+/// says tp and pp. Throws UsageError, sim::ConfigError, runtime::RuntimeError.
+runtime::InferencePlan inference_plan(const std::string& text);
+
 /// "{mode: bounded, execution: a2, prefill: {...}, ...}" over lines with so many blanks in front, as it is read.
 std::string plan_yaml(const PinnedPlan& plan, int indent);
 

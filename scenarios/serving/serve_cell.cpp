@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "runtime/error.h"
 #include "runtime/serving/metrics.h"
+#include "runtime/serving/pool_trace.h"
 #include "scenarios/error.h"
 #include "scenarios/serving/serving_json.h"
 
@@ -34,27 +36,27 @@ std::int64_t batch_of(const ServingPlan& plan) {
 
 class CellRun {
  public:
-  CellRun(const ServingScenario& scenario, const Point& at, ServingCosts& costs, GroupRuns* known)
+  CellRun(const ServingScenario& scenario, const Point& at, ServingCosts& costs, const ServeCellOptions& options)
       : m_scenario(scenario),
-        m_known(known),
+        m_options(options),
         m_at(at),
         m_config(scenario.config(at)),
         m_costs(costs),
         m_clusters(scenario.clusters(at, costs.clusters_per_device())) {}
 
-  ServingOutcome pinned(const PinnedPlan& pinned, BatchRule rule, bool events) {
+  ServingOutcome pinned(const PinnedPlan& pinned, BatchRule rule) {
     ServingPlan plan = pinned.at(prompt(), output(), rule);
     ServingOutcome outcome{{{"plan", plan_json(plan)}}};
     outcome.json["plan"]["source"] = pinned.source;
     if (!pinned.from.empty()) outcome.json["plan"]["from"] = pinned.from;
     outcome.json["plan"]["batch_source"] = pinned.batch.source;
     if (!pinned.batch.from.empty()) outcome.json["plan"]["batch_from"] = pinned.batch.from;
-    serve(plan, events, outcome);
+    serve(plan, outcome);
     return outcome;
   }
 
   /// The planner's choice for this cell.
-  ServingOutcome searched(bool events) {
+  ServingOutcome searched() {
     const auto [prompt_tokens, output_tokens] = typical_lengths();
     runtime::PlannerOptions options;
     options.clusters = m_clusters;
@@ -77,7 +79,7 @@ class CellRun {
     outcome.json["plan"] = plan_json(plan);
     outcome.json["plan"]["source"] = "planned";
     outcome.json["plan"]["batch_source"] = "planned";
-    serve(plan, events, outcome);
+    serve(plan, outcome);
     return outcome;
   }
 
@@ -131,18 +133,22 @@ class CellRun {
     return its;
   }
 
-  const runtime::ServingResult& run(const ServingPlan& plan, std::int64_t groups,
-                                    const runtime::ServeOptions& options) {
+  const runtime::ServingResult& run(const ServingPlan& plan, std::int64_t groups, runtime::ServeOptions options) {
     const bool is_uniform = m_scenario.workload.kind == WorkloadKind::uniform;
     const std::string key =
         fmt::format("{} {} prompt {} output {} groups {} rate {} events {}", m_config.name, plan_json(plan).dump(),
                     prompt(), output(), is_uniform ? 1 : groups, m_scenario.rate(m_at), options.keep_events);
-    GroupRuns& runs = m_known != nullptr ? *m_known : m_own;
-    if (const auto* known = runs.find(key)) return *known;
-    return runs.keep(key, runtime::serve(plan, share(plan, groups), m_costs.of(m_config, plan.execution), options));
+    GroupRuns& runs = m_options.known != nullptr ? *m_options.known : m_own;
+    if (const auto* known = runs.find(key); known != nullptr && m_options.trace.empty()) return *known;
+    std::optional<runtime::PoolTrace> trace;
+    if (!m_options.trace.empty()) options.observer = &trace.emplace(m_options.trace, plan);
+    const auto& result =
+        runs.keep(key, runtime::serve(plan, share(plan, groups), m_costs.of(m_config, plan.execution), options));
+    if (trace) trace->finish();
+    return result;
   }
 
-  void serve(const ServingPlan& plan, bool events, ServingOutcome& outcome) {
+  void serve(const ServingPlan& plan, ServingOutcome& outcome) {
     const std::int64_t groups = m_clusters / plan.clusters();
     outcome.json["clusters"] = m_clusters;
     outcome.json["groups"] = groups;
@@ -152,21 +158,21 @@ class CellRun {
     }
     runtime::ServeOptions options;
     options.context = m_config.max_positions;
-    options.keep_events = events;
+    options.keep_events = m_options.events;
     options.clusters_per_device = m_costs.clusters_per_device();
     try {
       const runtime::ServingResult& result = run(plan, groups, options);
       // A uniform workload is a piece of one without end: filling and draining are left out.
       const bool is_steady = m_scenario.workload.kind == WorkloadKind::uniform && !is_one_batch(plan);
       describe_run(result, groups, is_steady, m_scenario.slo, outcome.json);
-      if (events) describe_events(result, outcome.json);
+      if (m_options.events) describe_events(result, outcome.json);
     } catch (const runtime::RuntimeError& error) {
       does_not_fit(outcome, error.what());
     }
   }
 
   const ServingScenario& m_scenario;
-  GroupRuns* m_known;
+  const ServeCellOptions& m_options;
   const Point& m_at;
   const models::LlamaConfig& m_config;
   ServingCosts& m_costs;
@@ -185,9 +191,9 @@ const runtime::ServingResult& GroupRuns::keep(const std::string& key, runtime::S
 }
 
 ServingOutcome serve_cell(const ServingScenario& scenario, const ScenarioCell& cell, const PinnedPlan& pinned,
-                          BatchRule rule, ServingCosts& costs, bool events, GroupRuns* known) {
-  CellRun run(scenario, cell.at, costs, known);
-  return pinned.search ? run.searched(events) : run.pinned(pinned, rule, events);
+                          BatchRule rule, ServingCosts& costs, const ServeCellOptions& options) {
+  CellRun run(scenario, cell.at, costs, options);
+  return pinned.search ? run.searched() : run.pinned(pinned, rule);
 }
 
 }  // namespace mtsim::scenarios

@@ -34,8 +34,13 @@ class GroupRuns {
   std::map<std::string, runtime::ServingResult> m_runs;
 };
 
-/// `known` may be absent.
+struct ServeCellOptions {
+  bool events = false;         // each stage's work in the outcome
+  std::string trace;           // for ui.perfetto.dev; "": none
+  GroupRuns* known = nullptr;  // may be absent
+};
+
 ServingOutcome serve_cell(const ServingScenario& scenario, const ScenarioCell& cell, const PinnedPlan& pinned,
-                          BatchRule rule, ServingCosts& costs, bool events = false, GroupRuns* known = nullptr);
+                          BatchRule rule, ServingCosts& costs, const ServeCellOptions& options = {});
 
 }  // namespace mtsim::scenarios

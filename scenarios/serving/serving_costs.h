@@ -8,6 +8,7 @@
 #include "models/config.h"
 #include "runtime/plan.h"
 #include "runtime/serving/iteration_cost.h"
+#include "runtime/serving/simulated_cost.h"
 #include "sim/config/machine.h"
 
 namespace mtsim::scenarios {
@@ -20,6 +21,8 @@ class ServingCosts {
   /// Links and hosts are this machine's from now on. What the clusters take is known already and stays.
   virtual void set_between(const sim::Machine& machine) = 0;
   virtual std::int64_t clusters_per_device() const = 0;
+  /// How far off interpolated times were, of those that were looked at.
+  virtual runtime::InterpolationError error() const { return {}; }
 };
 
 using MakeServingCosts = std::function<std::unique_ptr<ServingCosts>(const sim::Machine& machine)>;

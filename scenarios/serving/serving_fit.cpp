@@ -80,7 +80,7 @@ class BatchFit {
       PinnedPlan pinned = its.pinned();
       pinned.batch.requests = requests;
       const ServingOutcome outcome =
-          serve_cell(*its.scenario, its.cell, pinned, BatchRule::same_batch, m_costs, false, &m_groups);
+          serve_cell(*its.scenario, its.cell, pinned, BatchRule::same_batch, m_costs, {.known = &m_groups});
       if (!outcome.fits()) {
         m_no_room =
             fmt::format("{}: {}", its.scenario->text(its.cell.at), outcome.json.at("why_not").get<std::string>());

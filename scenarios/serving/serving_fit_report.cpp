@@ -7,12 +7,8 @@
 namespace mtsim::scenarios {
 
 Json serving_fit_json(const ServingFit& fit) {
-  Json json = {{"fit", "batches"},
-               {"title", fit.source},
-               {"kind", "serving"},
-               {"metric", k_serving_metric},
-               {"plans", fit.plans_path},
-               {"batches", Json::object()}};
+  Json json = {{"fit", "batches"},           {"title", fit.source},     {"kind", "serving"},
+               {"metric", k_serving_metric}, {"plans", fit.plans_path}, {"batches", Json::object()}};
   for (const FittedBatch& batch : fit.batches) {
     Json residuals = Json::array();
     for (const BatchResidual& r : batch.residuals) {

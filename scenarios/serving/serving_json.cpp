@@ -39,8 +39,8 @@ Json plan_json(const runtime::ServingPlan& plan) {
   return json;
 }
 
-void describe_run(const runtime::ServingResult& result, std::int64_t groups, bool is_steady, const runtime::ServiceLevel& slo,
-                  Json& json) {
+void describe_run(const runtime::ServingResult& result, std::int64_t groups, bool is_steady,
+                  const runtime::ServiceLevel& slo, Json& json) {
   const runtime::ServingMetrics metrics = runtime::metrics_of(result, slo);
   const auto all = static_cast<double>(groups);
   json["status"] = "done";

@@ -15,8 +15,8 @@ Json plan_json(const runtime::ServingPlan& plan);
 
 /// status, metrics, pools, buffer, KV: of one group, tokens/s of all. `is_steady`: tokens_s leaves filling and draining
 /// out.
-void describe_run(const runtime::ServingResult& result, std::int64_t groups, bool is_steady, const runtime::ServiceLevel& slo,
-                  Json& json);
+void describe_run(const runtime::ServingResult& result, std::int64_t groups, bool is_steady,
+                  const runtime::ServiceLevel& slo, Json& json);
 
 /// requests, events and occupancy: what `mtsim explain` reads.
 void describe_events(const runtime::ServingResult& result, Json& json);

@@ -293,6 +293,14 @@ std::string machine_what_ifs(const ServingScenario& scenario) {
   return words.empty() ? "" : fmt::format("what-if of the scenario: {}\n", joined(words));
 }
 
+std::string interpolation_text(const ServingRun& run) {
+  const runtime::InterpolationError& error = run.interpolation;
+  if (error.sampled == 0) return "";
+  return fmt::format(
+      "times of a layer: {} of {} interpolated ones simulated as they are, mean error {:.2f} %, worst {:.2f} % ({})\n",
+      error.sampled, error.interpolated, error.mean_percent, error.worst_percent, error.worst_batch);
+}
+
 std::string band_text(const ServingRun& run) {
   if (run.drawn.empty()) return "";
   std::vector<std::string> words;
@@ -335,6 +343,11 @@ Json serving_json(const ServingScenario& scenario, const ServingRun& run, const 
                      {"mape_percent", run.step_summary.mape_percent},
                      {"worst_percent", run.step_summary.worst_percent}};
   }
+  json["interpolation"] = {{"interpolated", run.interpolation.interpolated},
+                           {"sampled", run.interpolation.sampled},
+                           {"mean_percent", run.interpolation.mean_percent},
+                           {"worst_percent", run.interpolation.worst_percent},
+                           {"worst_batch", run.interpolation.worst_batch}};
   json["reported"] = reported_json(scenario);
   json["machine"] = machine_json(machine);
   json["assumed"] = {{"plans", assumed_plans(run)}, {"machine", assumed_machine_keys(machine)}};
@@ -359,6 +372,7 @@ std::string serving_text(const ServingScenario& scenario, const ServingRun& run,
   out += summaries_text(scenario, run);
   out += fmt::format("\n{}", plans_text(scenario, run));
   out += fmt::format("\nmachine {}\n{}{}", machine_name(machine), machine_what_ifs(scenario), band_text(run));
+  out += interpolation_text(run);
   out += fmt::format("note: {}\n", k_not_modelled);
   for (const auto& note : has_overrides(machine) ? decltype(scenario.notes){} : scenario.notes)
     out += fmt::format("note{}: {}\n", scenario.cells_text(note), note.text);

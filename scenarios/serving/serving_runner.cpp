@@ -17,6 +17,7 @@ struct Served {
   ServingOutcome outcome;
   std::map<std::string, ServingOutcome> beside;
   std::optional<Band> band;
+  runtime::InterpolationError interpolation;  // so far
 };
 
 /// The cells of one model, on one set of costs.
@@ -29,23 +30,30 @@ class ModelRun {
   Served run(const ScenarioCell& cell) {
     const PinnedPlan& pinned = m_scenario.pinned(cell.at);
     Served served;
-    served.outcome = outcome(cell, pinned, m_scenario.batch_rule, m_options.events);
+    served.outcome = outcome(cell, pinned, m_scenario.batch_rule, true);
     if (!pinned.search) {
       for (const BatchRule rule : m_scenario.beside)
-        served.beside[std::string(to_string(rule))] = outcome(cell, pinned, rule, false);
+        served.beside[std::string(to_string(rule))] = outcome(cell, pinned, rule);
     }
     PinnedPlan search;
     search.search = true;
     if (m_scenario.search_beside && !pinned.search)
-      served.beside[std::string(k_search)] = outcome(cell, search, m_scenario.batch_rule, false);
+      served.beside[std::string(k_search)] = outcome(cell, search, m_scenario.batch_rule);
+    served.interpolation = m_costs.error();
     if (m_options.samples > 0 && served.outcome.fits() && !pinned.search) served.band = band(cell, pinned);
     return served;
   }
 
  private:
-  ServingOutcome outcome(const ScenarioCell& cell, const PinnedPlan& pinned, BatchRule rule, bool events) {
+  ServingOutcome outcome(const ScenarioCell& cell, const PinnedPlan& pinned, BatchRule rule, bool watched = false) {
+    ServeCellOptions options;
+    options.known = &m_groups;
+    if (watched) {
+      options.events = m_options.events;
+      options.trace = m_options.trace;
+    }
     try {
-      return serve_cell(m_scenario, cell, pinned, rule, m_costs, events, &m_groups);
+      return serve_cell(m_scenario, cell, pinned, rule, m_costs, options);
     } catch (const UsageError& error) {
       throw UsageError(
           fmt::format("{}: cell {}: {}", m_scenario.grid_place.str(), m_scenario.text(cell.at), error.what()));
@@ -84,6 +92,9 @@ Json to_json(const Served& served) {
   Json json = {{"outcome", served.outcome.json}, {"beside", Json::object()}};
   for (const auto& [name, outcome] : served.beside) json["beside"][name] = outcome.json;
   if (served.band) json["band"] = {served.band->low, served.band->median, served.band->high};
+  const runtime::InterpolationError& error = served.interpolation;
+  json["interpolation"] = {error.interpolated, error.sampled, error.mean_percent, error.worst_percent,
+                           error.worst_batch};
   return json;
 }
 
@@ -92,6 +103,8 @@ Served from_json(const Json& json) {
   served.outcome.json = json.at("outcome");
   for (const auto& [name, outcome] : json.at("beside").items()) served.beside[name].json = outcome;
   if (json.contains("band")) served.band = Band{json["band"][0], json["band"][1], json["band"][2]};
+  const Json& error = json.at("interpolation");
+  served.interpolation = {error[0], error[1], error[2], error[3], error[4]};
   return served;
 }
 
@@ -164,11 +177,17 @@ ServingRun run_serving(const ServingScenario& scenario, const sim::Machine& mach
   const auto start = std::chrono::steady_clock::now();
   ServingRun run;
   std::vector<ScenarioCell> cells = scenario.cells();
+  if (!options.trace.empty() && cells.size() > 1) {
+    throw UsageError(fmt::format("--trace: {} has {} cells; choose one, as in --set model=7b --set prompt=512",
+                                 scenario.path, cells.size()));
+  }
   std::vector<Served> served = serve_all(scenario, machine, make_costs, options, cells, on_cell);
   if (options.samples > 0) run.drawn = uncertain_numbers(machine, Uncertain::between);
   const std::string metric(k_serving_metric);
   for (std::size_t i = 0; i < cells.size(); ++i) {
     ServingCell cell{std::move(cells[i]), std::move(served[i].outcome), std::move(served[i].beside), {}, {}};
+    if (served[i].interpolation.worst_percent >= run.interpolation.worst_percent)
+      run.interpolation = served[i].interpolation;
     const std::int64_t column = cell.cell.at[scenario.columns];
     const auto paper = cell.cell.paper.find(metric);
     if (paper != cell.cell.paper.end()) {

@@ -27,6 +27,7 @@ struct ServingRunOptions {
   std::int64_t samples = 0;  // machines whose links and hosts are drawn from their ranges; 0: no band
   std::uint64_t seed = 1;
   bool events = false;      // each stage's work in the outcome, for `mtsim explain`
+  std::string trace;        // of the only cell, for ui.perfetto.dev; "": none
   bool in_workers = false;  // a process a model
 };
 
@@ -51,9 +52,10 @@ struct ServingRun {
   std::map<std::int64_t, MetricSummary> by_column;  // of each value of the columns' axis
   std::map<std::string, MetricSummary> beside;      // what stands beside, against the paper
   std::map<std::string, std::map<std::int64_t, MetricSummary>> beside_by_column;
-  std::vector<ServingStep> steps;         // of a scenario that asks for them
-  MetricSummary step_summary;             // worst_cell: of `steps`
-  std::vector<sim::MachineNumber> drawn;  // of the band
+  std::vector<ServingStep> steps;             // of a scenario that asks for them
+  MetricSummary step_summary;                 // worst_cell: of `steps`
+  std::vector<sim::MachineNumber> drawn;      // of the band
+  runtime::InterpolationError interpolation;  // the worst of the models'
   double wall_s = 0;
 };
 

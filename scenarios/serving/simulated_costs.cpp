@@ -30,6 +30,14 @@ class SimulatedCosts final : public ServingCosts {
   }
   std::int64_t clusters_per_device() const override { return m_machine.config().device.clusters; }
 
+  runtime::InterpolationError error() const override {
+    runtime::InterpolationError worst;
+    for (const auto& [what, cost] : m_costs) {
+      if (const runtime::InterpolationError its = cost->error(); its.worst_percent >= worst.worst_percent) worst = its;
+    }
+    return worst;
+  }
+
  private:
   sim::Machine m_machine;
   sim::Cluster m_cluster;
