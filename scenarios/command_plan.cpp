@@ -110,9 +110,10 @@ Command add_plan(CLI::App& app, CommonOptions& common) {
   sub->add_option("--objective", options->objective, "throughput (default), or goodput (default with --slo)");
   sub->add_option("--slo", options->slo, "Seconds a request may take: ttft=2,tpot=0.15, or one of the two")
       ->type_name("ttft=S,tpot=S");
-  sub->add_option("--requests", options->requests, "A pool has at a time (default: the best for each plan)")
+  sub->add_option("--requests", options->requests,
+                  "That are served at a time, in all pools (default: the best for each plan)")
       ->check(whole_number(1));
-  sub->add_option("--most-tp", options->most_tp, "Largest tensor-parallel group (default 16); 4 stays inside a device")
+  sub->add_option("--most-tp", options->most_tp, "Largest tensor-parallel group (default 8); 4 stays inside a device")
       ->check(whole_number(1));
   sub->add_option("--top", options->top, "Best rows to serve, rank and print (default 10)")->check(whole_number(1));
   sub->add_flag("--all", options->all, "Print every row that was searched, the dead ones too");

@@ -181,10 +181,11 @@ class Search {
     return false;
   }
 
-  /// What B = PP * micro-batch of all replicas leaves to choose: from, to.
-  std::pair<std::int64_t, std::int64_t> micro_batches(const Pool& decode) const {
+  /// What B = PP * micro-batch of all replicas of all groups leaves to choose: from, to.
+  std::pair<std::int64_t, std::int64_t> micro_batches(const PlanRow& row) const {
     if (m_options.requests == 0) return {1, m_options.most_micro_batch};
-    const auto pipelines = static_cast<double>(decode.pp * decode.dp);
+    const Pool& decode = row.plan.decode;
+    const auto pipelines = static_cast<double>(decode.pp * decode.dp * (m_options.clusters / row.clusters));
     const std::int64_t only =
         std::max<std::int64_t>(1, std::lround(static_cast<double>(m_options.requests) / pipelines));
     return {only, only};
@@ -195,7 +196,7 @@ class Search {
   template <class Evaluate>
   PlanRow best_micro_batch(PlanRow row, const Evaluate& evaluate) {
     std::optional<PlanRow> best, dead;
-    const auto [first, last] = micro_batches(row.plan.decode);
+    const auto [first, last] = micro_batches(row);
     std::int64_t last_gain = first;
     for (std::int64_t b = first; b <= last && b <= 2 * last_gain; ++b) {
       PlanRow tried = row;

@@ -35,8 +35,8 @@ struct PlannerOptions {
   Objective objective = Objective::throughput;
   ServiceLevel slo;
   std::string execution = "a2";
-  std::int64_t requests = 0;  // a pool has at a time: B; 0: the best for each
-  std::int64_t most_tp = 16;  // clusters of a device: no all-reduce over the network
+  std::int64_t requests = 0;  // that all pools together have at a time; 0: the best for each
+  std::int64_t most_tp = 8;   // those of a device: no all-reduce over the network
   std::int64_t most_micro_batch = 256;
   std::int64_t most_decode_replicas = 4;  // DP_D; the paper searches with 1
 };

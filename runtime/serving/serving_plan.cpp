@@ -31,7 +31,8 @@ std::string ServingPlan::str() const {
                                 : !buffer.slack                 ? fmt::format("{}", buffer.clusters)
                                 : buffer.clusters == 0          ? "slack"
                                                                 : fmt::format("{} and slack", buffer.clusters);
-    text = fmt::format("prefill {}{}x{}, buffer {}", tp, prefill.dp, prefill.pp, waiting);
+    const std::string together = prefill.micro_batch > 1 ? fmt::format(" by {}", prefill.micro_batch) : "";
+    text = fmt::format("prefill {}{}x{}{}, buffer {}", tp, prefill.dp, prefill.pp, together, waiting);
   }
   text += fmt::format(", decode TP{} PP{}", decode.tp, decode.pp);
   if (decode.dp > 1) text += fmt::format(" DP{}", decode.dp);

@@ -21,7 +21,7 @@ using runtime::ServingPlan;
 
 constexpr std::int64_t k_batches = 4;     // of a uniform workload: the middle half has pools that are full
 constexpr std::int64_t k_arrivals = 200;  // of a Poisson workload
-constexpr std::int64_t k_served = 3;      // rows of a search that are served to rank them
+constexpr std::int64_t k_ranked = 3;      // rows of a search for goodput that are served to rank them
 
 /// A batch that is prefilled, decoded and left as one: the next one changes nothing.
 bool is_one_batch(const ServingPlan& plan) {
@@ -67,19 +67,19 @@ class CellRun {
     options.slo = m_scenario.slo;
     runtime::IterationCost& cost = m_costs.of(m_config, runtime::ExecutionPlan::named(options.execution));
     runtime::PlanSearch search = runtime::search_plans(m_config, cost, options);
-    runtime::rank_by_serving(search, k_served, m_config, cost, options);
-    ServingOutcome outcome;
-    if (search.alive() == 0) {
-      outcome.json["plan"] = {{"text", "none"}, {"source", "planned"}};
-      does_not_fit(outcome, fmt::format("no plan for {} on {} clusters: {}", m_config.name, m_clusters,
-                                        search.rows.empty() ? "" : search.rows.front().why));
-      return outcome;
+    if (options.objective == runtime::Objective::goodput)
+      runtime::rank_by_serving(search, k_ranked, m_config, cost, options);
+    for (const runtime::PlanRow& row : search.rows) {  // the best that serving does not refuse
+      if (!row.alive()) break;
+      ServingOutcome outcome{{{"plan", plan_json(row.plan)}}};
+      outcome.json["plan"]["source"] = outcome.json["plan"]["batch_source"] = "planned";
+      serve(row.plan, outcome);
+      if (outcome.fits()) return outcome;
     }
-    const ServingPlan& plan = search.rows.front().plan;
-    outcome.json["plan"] = plan_json(plan);
-    outcome.json["plan"]["source"] = "planned";
-    outcome.json["plan"]["batch_source"] = "planned";
-    serve(plan, outcome);
+    ServingOutcome outcome;
+    outcome.json["plan"] = {{"text", "none"}, {"source", "planned"}};
+    does_not_fit(outcome, fmt::format("no plan for {} on {} clusters: {}", m_config.name, m_clusters,
+                                      search.rows.empty() ? "" : search.rows.front().why));
     return outcome;
   }
 
