@@ -90,8 +90,9 @@ class SimulatedCost::Layers {
     std::map<Batch, LayerCycles, BatchLess> known;     // simulated as they are
     std::map<Batch, LayerCycles, BatchLess> prefills;  // interpolated
     std::size_t exact_prefills = 0;
-    StepCurve linear, second_linear;           // of prefill, a step is a row of each core
-    std::map<std::int64_t, double> attention;  // of prefill, by tokens
+    std::map<std::int64_t, LayerCycles> launches;  // of prefill, by prompts: what is launched depends on nothing else
+    StepCurve linear, second_linear;               // of prefill, a step is a row of each core
+    std::map<std::int64_t, double> attention;      // of prefill, by tokens
     std::map<std::int64_t, Decode> decodes;
   };
 
@@ -151,12 +152,13 @@ InterpolationError SimulatedCost::Layers::error() const {
 // --- Prefill.
 
 LayerCycles SimulatedCost::Layers::prefill(Share& share, std::int64_t tp, const Batch& batch) {
-  if (share.exact_prefills < k_exact_prefills) {
-    ++share.exact_prefills;
-    return simulate(share, tp, batch);
-  }
   const auto known = share.prefills.find(batch);
   if (known != share.prefills.end()) return known->second;
+  const auto alike = share.launches.find(std::ssize(batch));
+  if (share.exact_prefills < k_exact_prefills || alike == share.launches.end()) {
+    ++share.exact_prefills;
+    return share.launches[std::ssize(batch)] = simulate(share, tp, batch);
+  }
   const LayerCycles guess = interpolated_prefill(share, tp, batch);
   ++m_interpolated;
   if (is_sampled(std::ssize(share.prefills) + 1)) {
@@ -190,10 +192,7 @@ LayerCycles SimulatedCost::Layers::interpolated_prefill(Share& share, std::int64
     return StepCurve::Value{its.linear, its.embed};
   };
   const StepCurve::Value linear = linear_layers(share, tokens_of(batch), layer);
-  LayerCycles cycles = share.known.begin()->second;  // of any: launches
-  for (const auto& [its, known] : share.known) {
-    if (std::any_of(its.begin(), its.end(), [](const auto& step) { return step.tokens > 1; })) cycles = known;
-  }
+  LayerCycles cycles = share.launches.at(std::ssize(batch));
   cycles.linear = linear[0];
   cycles.embed = linear[1];
   cycles.attention = 0;

@@ -32,7 +32,7 @@ struct SimulatedCostOptions {
 
 /// How far an interpolated layer was from the simulated one, of those that were looked at.
 struct InterpolationError {
-  std::int64_t interpolated = 0;  // different batches
+  std::int64_t interpolated = 0;  // batches
   std::int64_t sampled = 0;
   double mean_percent = 0, worst_percent = 0;
   std::string worst_batch;  // "TP 2, 23 requests of 512 to 640 positions"
@@ -47,12 +47,14 @@ class SimulatedCost final : public IterationCost {
                 const SimulatedCostOptions& options);
   ~SimulatedCost() override;
 
-  /// Throws models::ModelError for a TP the model cannot be cut by, RuntimeError for prefill and decode in one batch.
+  /// Prefill and decode in one batch are simulated as they are. Throws models::ModelError for a TP the model cannot be
+  /// cut by, RuntimeError for an empty batch.
   StageTime stage(const StageShape& stage, std::span<const models::SequenceStep> batch) override;
   double message_s(std::int64_t bytes, bool same_device) const override;
   double host_s(std::int64_t requests) const override;
   std::int64_t layers() const override { return m_config.layers; }
   std::int64_t activation_bytes_per_token() const override;
+  // Without padding of heads to the multiple of 16 elements that attention takes.
   std::int64_t weight_bytes(std::int64_t tp, std::int64_t stages) const override;
   std::int64_t kv_bytes_per_token(std::int64_t tp, std::int64_t stages) const override;
   std::int64_t memory_bytes() const override { return m_machine.ddr.bytes; }
