@@ -50,11 +50,12 @@ bench: $(BUILD)/build.ninja ## speed of the simulator on this host, beside its y
 	cmake --build $(BUILD) --target mtsim mtsim_bench
 	$(BUILD)/mtsim_bench
 
-fit: build ## fit the fitted numbers of the three mt3000 machines to Table VIII (FP32) and write them there
+fit: build ## fit the three mt3000 machines to Table VIII (FP32), then one batch size a model to Tables V and VI (512 tokens)
 	$(BUILD)/mtsim fit scenarios/paper/table_viii.yaml --write sim/machines/mt3000.yaml
 	$(BUILD)/mtsim fit scenarios/paper/table_viii.yaml --write sim/machines/mt3000-exposed.yaml
 	$(BUILD)/mtsim fit scenarios/paper/table_viii.yaml --write sim/machines/mt3000-rowcost.yaml \
 	  --parameters ddr.bandwidth_gb_s,ddr.row_cost_ns
+	$(BUILD)/mtsim fit scenarios/paper/table_v.yaml scenarios/paper/table_vi.yaml --write scenarios/paper/serving_plans.yaml
 
 regress: build ## compare what every kernel and operator takes with its golden file
 	$(BUILD)/mtsim regress
@@ -87,9 +88,11 @@ fuzz: deps-dev build-asan/build.ninja ## run each fuzzer for FUZZ_SECONDS under 
 
 docs: build ## write the generated pages docs/isa.md and docs/fidelity.md
 	$(BUILD)/mtsim report isa > $(BUILD)/isa.md
-	$(BUILD)/mtsim run scenarios/paper/table_viii.yaml --json $(BUILD)/table_viii.json
-	$(BUILD)/mtsim run scenarios/paper/table_ix.yaml --json $(BUILD)/table_ix.json
-	$(BUILD)/mtsim report fidelity $(BUILD)/table_viii.json $(BUILD)/table_ix.json sim/machines/mt3000.fit.json > $(BUILD)/fidelity.md
+	for table in v vi vii viii ix; do \
+	  $(BUILD)/mtsim run scenarios/paper/table_$$table.yaml --json $(BUILD)/table_$$table.json; \
+	done
+	$(BUILD)/mtsim report fidelity $(BUILD)/table_{viii,ix,v,vi,vii}.json sim/machines/mt3000.fit.json \
+	  scenarios/paper/serving_plans.fit.json > $(BUILD)/fidelity.md
 	mv $(BUILD)/isa.md $(BUILD)/fidelity.md docs/
 
 install: build ## install the command, machines and scenarios to PREFIX

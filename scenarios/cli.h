@@ -43,6 +43,7 @@ Command add_op(CLI::App& app, CommonOptions& common);
 Command add_run(CLI::App& app, CommonOptions& common);
 Command add_fit(CLI::App& app, CommonOptions& common);
 Command add_regress(CLI::App& app, CommonOptions& common);
+Command add_explain(CLI::App& app, CommonOptions& common);
 Command add_explore(CLI::App& app, CommonOptions& common);
 Command add_describe(CLI::App& app, CommonOptions& common);
 Command add_make_model(CLI::App& app, CommonOptions& common);

@@ -21,6 +21,7 @@
 #include "scenarios/generate/generate_report.h"
 #include "scenarios/generate/simulated_model.h"
 #include "scenarios/progress.h"
+#include "scenarios/serving/plan_file.h"
 #include "scenarios/watch.h"
 #include "sim/config/output_file.h"
 
@@ -218,7 +219,7 @@ int finish(const runtime::Generation& generation, const sim::LaunchResult& launc
 
 SimulatedOptions simulated_options(const GenerateOptions& options, const Model& model, kernels::DType dtype,
                                    Watch& watch, const sim::Machine& machine, const std::vector<std::int64_t>& prompt) {
-  const runtime::InferencePlan plan = runtime::InferencePlan::parse(options.plan);
+  const runtime::InferencePlan plan = inference_plan(options.plan);
   SimulatedOptions result;
   result.cluster.depth = options.backend == "timing" ? sim::Depth::timing : sim::Depth::functional;
   result.cluster.memo = !options.no_memo;
@@ -237,7 +238,8 @@ SimulatedOptions simulated_options(const GenerateOptions& options, const Model& 
                    {"weights", model.checkpoint ? identity_of(*model.checkpoint) : "none"},
                    {"prompt", fmt::format("{}", fmt::join(prompt, " "))},
                    {"request", fmt::format("{} tokens, {}, {}, plan {}, KV cache {}, temperature {}, top-p {}, seed {}",
-                                           options.tokens, options.backend, to_string(dtype), options.plan, options.kv,
+                                           options.tokens, options.backend, to_string(dtype),
+                                           plan.execution.name + "," + plan.parallelism.str(), options.kv,
                                            s.temperature, s.top_p, s.seed)}};
   return result;
 }
@@ -344,7 +346,7 @@ Command add_generate(CLI::App& app, CommonOptions& common) {
   sub->add_option(
       "--plan", options->plan,
       "a0, a1 or a2 (default) of Table VII: naive operators, the library, fused. With tp=N and pp=N over more "
-      "clusters: a2,tp=2,pp=2");
+      "clusters: a2,tp=2,pp=2; or FILE.yaml of mtsim plan");
   sub->add_option("--kv", options->kv, "reserve (default), paged or paged(BLOCK)");
   sub->add_option("--layers", options->layers, "The first so many only")->check(whole_number(1));
   sub->add_option("--logits", options->logits, "Raw FP32 logits of each step to this file");

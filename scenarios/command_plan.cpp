@@ -1,151 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cmath>
 #include <memory>
 
 #include "models/config.h"
-#include "models/graph.h"
-#include "runtime/graph/fusion.h"
-#include "runtime/lower/operator_plans.h"
-#include "runtime/weights/device_model.h"
+#include "runtime/planner/planner.h"
 #include "scenarios/cli.h"
 #include "scenarios/error.h"
-#include "scenarios/table.h"
+#include "scenarios/plan/graph_view.h"
+#include "scenarios/plan/plan_report.h"
+#include "scenarios/progress.h"
+#include "scenarios/serving/simulated_costs.h"
+#include "sim/config/output_file.h"
 
 namespace mtsim::scenarios {
 
 namespace {
 
-constexpr std::int64_t k_largest_batch = 1 << 16;
+constexpr const char* k_yaml_writer = "--yaml";
+constexpr std::int64_t k_default_prompt = 512, k_default_tokens = 128;
 
 struct PlanOptions {
-  std::string model;
+  GraphRequest graph;
   bool show_graph = false;
-  std::int64_t tokens = 512, context = 0, batch = 1, layer = 0;
-  std::string dtype = "f16", plan = "a2";
+  std::int64_t tokens = 0;  // generated; of --show-graph, new ones
+  std::int64_t prompt = k_default_prompt, devices = 0, clusters = 0;
+  std::string objective, slo;
+  std::int64_t top = 10, requests = 0, most_tp = 0;
+  bool all = false;
+  std::string yaml;
+  CLI::App* app = nullptr;
 };
 
-/// A unit and what stands around it, named.
-class UnitView {
- public:
-  UnitView(const models::Graph& graph, const runtime::FusionTarget& target, std::int64_t bytes)
-      : m_graph(graph), m_target(target), m_bytes(bytes) {}
-
-  Json json(const runtime::FusionUnit& unit) const {
-    Json json = {{"operators", Json::array()},
-                 {"on_chip", Json::array()},
-                 {"gsm_bytes", unit.gsm_bytes},
-                 {"stops", Json::array()}};
-    for (const int i : unit.nodes) {
-      const models::Node& node = m_graph.nodes[static_cast<std::size_t>(i)];
-      const double density = m_graph.density(node);
-      const runtime::OnChip works = m_target.working_set(node);
-      json["operators"].push_back({{"name", node.name},
-                                   {"kind", to_string(node.kind)},
-                                   {"density", std::isfinite(density) ? Json(density) : Json(nullptr)},
-                                   {"high", density >= runtime::k_high_density},
-                                   {"macs", node.macs},
-                                   {"macs_per_byte", m_graph.intensity(node, m_bytes)},
-                                   {"sm_bytes", works.sm},
-                                   {"am_bytes", works.am},
-                                   {"gsm_bytes", works.gsm}});
-    }
-    for (const int t : unit.on_chip) {
-      json["on_chip"].push_back(
-          {{"tensor", name(t)}, {"bytes", bytes(t)}, {"where", in_gsm(unit, t) ? "gsm" : "blocks"}});
-    }
-    for (const runtime::FusionStop& stop : unit.stops)
-      json["stops"].push_back({{"from", node_name(stop.from)}, {"to", node_name(stop.to)}, {"why", stop.why}});
-    return json;
+void refuse(const CLI::App& app, std::initializer_list<const char*> names, const char* what) {
+  for (const char* name : names) {
+    if (app.get_option(name)->count() > 0) throw UsageError(fmt::format("plan: {} is {}", name, what));
   }
+}
 
-  std::string text(const runtime::FusionUnit& unit, int number) const {
-    std::string pattern;
-    Table table({Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right},
-                {"operator", "density", "MACs/element", "MAC/B", "SM", "AM", "GSM"});
-    for (const int i : unit.nodes) {
-      const models::Node& node = m_graph.nodes[static_cast<std::size_t>(i)];
-      const double density = m_graph.density(node);
-      const bool high = density >= runtime::k_high_density;
-      const std::string word = high ? "high" : "low";
-      if (pattern.empty() || !pattern.ends_with(word)) pattern += (pattern.empty() ? "" : "-") + word;
-      const runtime::OnChip works = m_target.working_set(node);
-      const auto size = [](std::int64_t bytes) { return bytes > 0 ? bytes_text(bytes) : ""; };
-      table.add({node.name, word, fmt::format("{:.1f}", density),
-                 fmt::format("{:.2f}", m_graph.intensity(node, m_bytes)), size(works.sm), size(works.am),
-                 size(works.gsm)});
-    }
-    std::string text = fmt::format("unit {}: [{}], GSM {} of {}\n{}", number, pattern, bytes_text(unit.gsm_bytes),
-                                   bytes_text(m_target.capacity.gsm), table.text(2));
-    for (const int t : unit.on_chip) {
-      text += fmt::format("  stays on chip: {}, {}{}\n", name(t), bytes_text(bytes(t)),
-                          in_gsm(unit, t) ? " in GSM" : ", block by block");
-    }
-    for (const runtime::FusionStop& stop : unit.stops)
-      text += fmt::format("  stops between {} and {}: {}\n", node_name(stop.from), node_name(stop.to), stop.why);
-    return text;
-  }
+runtime::PlannerOptions planner_options(const PlanOptions& options, const sim::Machine& machine) {
+  runtime::PlannerOptions planner;
+  const std::int64_t per_device = machine.config().device.clusters;
+  planner.clusters = options.clusters > 0 ? options.clusters : options.devices * per_device;
+  planner.clusters_per_device = per_device;
+  planner.prompt_tokens = options.prompt;
+  planner.output_tokens = options.tokens > 0 ? options.tokens : k_default_tokens;
+  planner.execution = options.graph.plan;
+  planner.requests = options.requests;
+  if (options.most_tp > 0) planner.most_tp = options.most_tp;
+  if (!options.slo.empty()) planner.slo = runtime::ServiceLevel::parse(options.slo);
+  planner.objective = !options.objective.empty() ? runtime::parse_objective(options.objective)
+                      : planner.slo.is_bound()   ? runtime::Objective::goodput
+                                                 : runtime::Objective::throughput;
+  if (planner.objective == runtime::Objective::goodput && !planner.slo.is_bound())
+    throw UsageError("plan: --objective goodput is tokens within an SLO; give --slo ttft=SECONDS,tpot=SECONDS");
+  return planner;
+}
 
- private:
-  const std::string& name(int tensor) const { return m_graph.tensors[static_cast<std::size_t>(tensor)].name; }
-  const std::string& node_name(int node) const { return m_graph.nodes[static_cast<std::size_t>(node)].name; }
-  std::int64_t bytes(int tensor) const {
-    return static_cast<std::int64_t>(m_graph.tensors[static_cast<std::size_t>(tensor)].elements()) * m_bytes;
-  }
-  static bool in_gsm(const runtime::FusionUnit& unit, int tensor) {
-    return std::find(unit.in_gsm.begin(), unit.in_gsm.end(), tensor) != unit.in_gsm.end();
-  }
-
-  const models::Graph& m_graph;
-  const runtime::FusionTarget& m_target;
-  const std::int64_t m_bytes;
-};
-
-int plan_command(const PlanOptions& options, const CommonOptions& common) {
-  if (!options.show_graph) throw UsageError("plan: --show-graph says what to plan");
-  const auto dtype = kernels::parse_dtype(options.dtype);
-  if (!dtype) throw UsageError(fmt::format("--dtype '{}': f32 or f16", options.dtype));
-  models::LlamaConfig config = models::load_config(options.model);
-  const float scale = 1 / std::sqrt(static_cast<float>(config.head_dim));
-  config.head_dim = runtime::HeadLayout::of(config).padded;
-  if (options.layer >= config.layers)
-    throw UsageError(fmt::format("--layer {}: {} has layers 0 to {}", options.layer, config.name, config.layers - 1));
-  if (options.tokens > config.max_positions || options.context > config.max_positions - options.tokens) {
-    throw UsageError(fmt::format("--tokens {} behind --context {}: the context of {} holds {}", options.tokens,
-                                 options.context, config.name, config.max_positions));
-  }
-  if (options.batch > k_largest_batch)
-    throw UsageError(fmt::format("--batch {}: at most {} sequences", options.batch, k_largest_batch));
+int search_command(const PlanOptions& options, const CommonOptions& common) {
+  refuse(*options.app, {"--context", "--batch", "--layer"}, "for --show-graph");
+  if ((options.devices > 0) == (options.clusters > 0))
+    throw UsageError("plan: give --devices or --clusters to search pools for, or --show-graph");
+  if (!options.yaml.empty()) sim::require_writable(options.yaml, k_yaml_writer);
   const sim::Machine machine = load_machine(common);
-  const runtime::ExecutionPlan plan = runtime::ExecutionPlan::named(options.plan);
-  const models::IterationShape shape{
-      std::vector<models::SequenceStep>(static_cast<std::size_t>(options.batch), {options.tokens, options.context})};
-  models::ModelPart part = models::ModelPart::whole(config);
-  part.layers = options.layer + 1;
-  const models::Graph graph = models::llama_graph(config, shape, part);
-  const std::int64_t longest = (options.tokens + options.context + 3) / 4 * 4;
-  const runtime::BatchShape batch = runtime::BatchShape::of(shape.sequences, longest);
-  const runtime::OperatorPlans plans(graph, config, *dtype, scale, batch, plan, machine.config());
-  const runtime::FusionTarget target = plans.fusion_target();
-  const runtime::Fusion fusion = plan.fusion ? runtime::fuse(graph, target) : runtime::no_fusion(graph);
-
-  const UnitView view(graph, target, bytes_of(*dtype));
-  Json json = {{"command", "plan"},      {"model", config.name},     {"dtype", to_string(*dtype)},
-               {"plan", plan.name},      {"tokens", options.tokens}, {"context", options.context},
-               {"batch", options.batch}, {"layer", options.layer},   {"units", Json::array()}};
-  std::string text =
-      fmt::format("{}, layer {} of {}: {} sequence{} of {} new token{} behind {}, {}, plan {}\n", config.name,
-                  options.layer, config.layers, options.batch, options.batch == 1 ? "" : "s", options.tokens,
-                  options.tokens == 1 ? "" : "s", options.context, to_string(*dtype), plan.name);
-  int number = 0;
-  for (const runtime::FusionUnit& unit : fusion.units) {
-    if (graph.nodes[static_cast<std::size_t>(unit.nodes.front())].layer != options.layer) continue;
-    json["units"].push_back(view.json(unit));
-    text += view.text(unit, ++number);
+  const models::LlamaConfig config = models::load_config(options.graph.model);
+  PlanReport report{options.graph.model, config, planner_options(options, machine), {}, options.top, options.all};
+  const auto costs = simulated_costs(machine);
+  runtime::IterationCost& cost = costs->of(config, runtime::ExecutionPlan::named(report.options.execution));
+  {
+    Progress progress("plans of " + config.name, 1 + options.top);
+    report.search = runtime::search_plans(config, cost, report.options);
+    progress.step();
+    runtime::rank_by_serving(report.search, options.top, config, cost, report.options,
+                             [&progress] { progress.step(); });
   }
-  json["machine"] = machine_json(machine);
-  emit(common, json, text);
+  emit(common, plan_report_json(report, machine), plan_report_text(report, machine));
+  if (report.search.alive() == 0) return k_exit_failed;
+  if (!options.yaml.empty()) sim::write_file(options.yaml, k_yaml_writer, plan_report_yaml(report, machine));
+  return k_exit_done;
+}
+
+int plan_command(PlanOptions options, const CommonOptions& common) {
+  if (!options.show_graph) return search_command(options, common);
+  refuse(*options.app,
+         {"--prompt", "--devices", "--clusters", "--objective", "--slo", "--requests", "--most-tp", "--top", "--all",
+          "--yaml"},
+         "for a search of pools, --show-graph is another question");
+  if (options.tokens > 0) options.graph.tokens = options.tokens;
+  const GraphView view = show_graph(options.graph, load_machine(common));
+  emit(common, view.json, view.text);
   return k_exit_done;
 }
 
@@ -153,21 +96,44 @@ int plan_command(const PlanOptions& options, const CommonOptions& common) {
 
 Command add_plan(CLI::App& app, CommonOptions& common) {
   auto options = std::make_shared<PlanOptions>();
-  CLI::App* sub = app.add_subcommand("plan", "How a model's graph is cut into units for a cluster, and why so");
-  sub->add_option("--model", options->model, "A model's folder or file, or the name of a shipped configuration")
+  CLI::App* sub = app.add_subcommand(
+      "plan", "Which pools of clusters serve a model best; or how its graph is cut into units for a cluster");
+  options->app = sub;
+  sub->add_option("--model", options->graph.model, "A model's folder or file, or the name of a shipped configuration")
       ->required();
+  sub->add_option("--devices", options->devices, "Search pools over so many devices")->check(whole_number(1));
+  sub->add_option("--clusters", options->clusters, "Over so many clusters instead")->check(whole_number(1));
+  sub->add_option("--prompt", options->prompt, "Tokens of a prompt (default 512)")->check(whole_number(1));
+  sub->add_option("--tokens", options->tokens,
+                  "To generate (default 128); with --show-graph, new tokens of each sequence (default 512: a prefill)")
+      ->check(whole_number(1));
+  sub->add_option("--objective", options->objective, "throughput (default), or goodput (default with --slo)");
+  sub->add_option("--slo", options->slo, "Seconds a request may take: ttft=2,tpot=0.15, or one of the two")
+      ->type_name("ttft=S,tpot=S");
+  sub->add_option("--requests", options->requests, "A pool has at a time (default: the best for each plan)")
+      ->check(whole_number(1));
+  sub->add_option("--most-tp", options->most_tp, "Largest tensor-parallel group (default 16); 4 stays inside a device")
+      ->check(whole_number(1));
+  sub->add_option("--top", options->top, "Best rows to serve, rank and print (default 10)")->check(whole_number(1));
+  sub->add_flag("--all", options->all, "Print every row that was searched, the dead ones too");
+  sub->add_option("--yaml", options->yaml, "Write the best as a scenario for `mtsim run` and `mtsim generate --plan`")
+      ->type_name("FILE");
   sub->add_flag("--show-graph", options->show_graph,
                 "The units of one layer: operators, arithmetic density, bytes on chip, why each ends where it does");
-  sub->add_option("--tokens", options->tokens, "New tokens of each sequence (default 512: a prefill)")
-      ->check(whole_number(1));
-  sub->add_option("--context", options->context, "Tokens each has in the cache (default 0)")->check(whole_number(0));
-  sub->add_option("--batch", options->batch, "Sequences (default 1)")->check(whole_number(1));
-  sub->add_option("--layer", options->layer, "Which (default 0)")->check(whole_number(0));
-  sub->add_option("--dtype", options->dtype, "f16 (default) or f32");
-  sub->add_option("--plan", options->plan, "a0, a1 or a2 (default): of Table VII");
+  sub->add_option("--context", options->graph.context, "Graph: tokens each sequence has in the cache (default 0)")
+      ->check(whole_number(0));
+  sub->add_option("--batch", options->graph.batch, "Graph: sequences (default 1)")->check(whole_number(1));
+  sub->add_option("--layer", options->graph.layer, "Graph: which (default 0)")->check(whole_number(0));
+  sub->add_option("--dtype", options->graph.dtype, "Graph: f16 (default) or f32");
+  sub->add_option("--plan", options->graph.plan, "a0, a1 or a2 (default): of Table VII");
   add_json_option(*sub, common);
   add_machine_options(*sub, common);
-  sub->footer("\n  mtsim plan --model Llama-2-7B --show-graph --tokens 1 --context 512 --batch 16");
+  sub->footer(R"(
+Exit status 1 when no plan is possible; the table says why.
+  mtsim plan --model Llama-2-13B --devices 9
+  mtsim plan --model Llama-2-13B --clusters 12 --requests 34 --most-tp 4
+  mtsim plan --model LLaMA-30B --devices 16 --slo ttft=20,tpot=0.4 --yaml plan.yaml
+  mtsim plan --model Llama-2-7B --show-graph --tokens 1 --context 512 --batch 16)");
   return {sub, [options, &common] { return plan_command(*options, common); }};
 }
 

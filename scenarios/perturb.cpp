@@ -14,8 +14,6 @@
 
 namespace mtsim::scenarios {
 
-namespace {
-
 Band band_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const auto at = [&](double share) {
@@ -24,15 +22,13 @@ Band band_of(std::vector<double> values) {
   return {at(0.05), at(0.5), at(0.95)};
 }
 
-}  // namespace
-
 std::vector<sim::MachineNumber> uncertain_numbers(const sim::Machine& machine, Uncertain what) {
   std::vector<sim::MachineNumber> numbers;
   for (const sim::MachineNumber& n : machine.numbers()) {
     const bool is_size =
         n.unit == "B" || n.unit == "cores" || n.unit == "count" || n.unit == "clusters" || n.unit == "flag";
     const bool is_between = n.key.starts_with("link.") || n.key.starts_with("host.");
-    if (is_between && what == Uncertain::cluster) continue;
+    if (is_between ? what == Uncertain::cluster : what == Uncertain::between) continue;
     const bool is_what_if = n.overridden && n.provenance == sim::Provenance::assumed;
     if (!is_size && !is_what_if && n.range_low < n.range_high) numbers.push_back(n);
   }

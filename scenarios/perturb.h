@@ -26,8 +26,11 @@ struct Perturbation {
   std::vector<std::map<std::string, Band>> bands;  // of each cell, by metric
 };
 
-/// What a run depends on: one cluster, or the links between clusters and their hosts as well.
-enum class Uncertain : std::uint8_t { cluster, system };
+/// The band of some values.
+Band band_of(std::vector<double> values);
+
+/// What a run depends on: one cluster, the links between clusters and their hosts as well, or those alone.
+enum class Uncertain : std::uint8_t { cluster, system, between };
 
 /// Numbers that are drawn: those with a range that decide how long things take. Sizes and flags are other machines, and
 /// what --set or a file asks for is no longer uncertain.

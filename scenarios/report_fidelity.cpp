@@ -7,6 +7,7 @@
 
 #include "scenarios/error.h"
 #include "scenarios/report.h"
+#include "scenarios/report_fidelity_serving.h"
 #include "scenarios/table.h"
 
 namespace mtsim::scenarios {
@@ -124,6 +125,8 @@ std::string scenario_section(const Json& run) {
   return out + "All tables:\n\n" + summary_lines(run.at("summary")) + notes_section(run, axes) + "\n";
 }
 
+bool is_serving(const Json& result) { return result.value("kind", "") == "serving"; }
+
 std::string number_text(const Json& value) {
   return value.is_number() ? fmt::format("{:g}", value.get<double>()) : value.get<std::string>();
 }
@@ -164,12 +167,14 @@ std::string assumed_section(const std::vector<std::pair<std::string, Json>>& run
   for (const std::string kind : {"instructions", "packet_rules"}) {
     std::set<std::string> all;
     for (const auto& [file, run] : runs) {
-      for (const auto& word : run.at("assumed").at(kind)) all.insert(word.get<std::string>());
+      for (const auto& word : run.at("assumed").value(kind, Json::array())) all.insert(word.get<std::string>());
     }
     out += fmt::format("- {}: {}\n", kind == "instructions" ? "instructions" : "packet rules",
                        all.empty() ? "none" : joined({all.begin(), all.end()}));
   }
-  return out;
+  std::vector<Json> jsons;
+  for (const auto& [file, run] : runs) jsons.push_back(run);
+  return out + assumed_plans_section(jsons);
 }
 
 }  // namespace
@@ -201,14 +206,14 @@ std::string fidelity_page(const std::vector<std::pair<std::string, Json>>& files
         "each table.\n\n";
     for (const auto& [name, run] : runs) {
       file = name;
-      page += scenario_section(run);
+      page += is_serving(run) ? serving_fidelity_section(run) : scenario_section(run);
     }
     const Json& machine = runs.front().second.at("machine");
     page += fmt::format("## Fitted\n\n{}\n", numbers_section(machine, "fitted"));
     for (const auto& [name, fit] : fits) {
       file = name;
       command = k_fit_command;
-      page += fit_section(fit);
+      page += is_serving(fit) ? batches_section(fit) : fit_section(fit);
     }
     file = runs.front().first;
     command = k_run_command;

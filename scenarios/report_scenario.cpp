@@ -167,17 +167,6 @@ class RowLines {
   bool m_has_paper = false;
 };
 
-/// " (m=1024, n=256|512)", or "" for a note about all cells.
-std::string cells_text(const Scenario& scenario, const ScenarioNote& note) {
-  std::vector<std::string> words;
-  for (std::size_t a = 0; a < note.cells.where.size(); ++a) {
-    std::vector<std::string> values;
-    for (const std::int64_t value : note.cells.where[a]) values.push_back(scenario.axes[a].text(value));
-    if (!values.empty()) words.push_back(fmt::format("{}={}", scenario.axes[a].name, joined(values, "|")));
-  }
-  return words.empty() ? "" : " (" + joined(words) + ")";
-}
-
 /// "k = 4096, f32": the axes that do not vary in the tables.
 std::string fixed_text(const Scenario& scenario) {
   std::vector<std::string> words;
@@ -400,7 +389,7 @@ std::string scenario_text(const Scenario& scenario, const ScenarioResult& result
   if (result.perturbation) out += perturbation_text(scenario, result);
   out += fmt::format("note: {}\n", k_not_modelled);
   for (const auto& note : as_shipped ? scenario.notes : decltype(scenario.notes){})
-    out += fmt::format("note{}: {}\n", cells_text(scenario, note), note.text);
+    out += fmt::format("note{}: {}\n", scenario.cells_text(note), note.text);
   for (const auto& cell : result.cells) {
     out += trouble(cell.outcome);
     if (cell.beside) out += trouble(*cell.beside);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "kernels/library.h"
 #include "scenarios/error.h"
@@ -28,16 +27,6 @@ OperatorOutcome run_cell(const Scenario& scenario, OperatorRunner& runner, const
     throw UsageError(fmt::format("{}: {}", place(), error.what()));
   } catch (const ProgramFailed& error) {
     throw ProgramFailed(fmt::format("{}: {}", place(), error.what()));
-  }
-}
-
-void add_error(std::map<std::string, MetricSummary>& summaries, const std::string& metric, double error,
-               std::size_t cell) {
-  MetricSummary& summary = summaries[metric];
-  summary.mape_percent += std::abs(error);  // a sum until all cells are in
-  if (summary.cells++ == 0 || std::abs(error) > std::abs(summary.worst_percent)) {
-    summary.worst_percent = error;
-    summary.worst_cell = cell;
   }
 }
 
@@ -82,19 +71,13 @@ ScenarioResult run_scenario(const Scenario& scenario, OperatorRunner& runner, co
         throw UsageError(fmt::format("{}: {} has no {}", scenario.path, scenario.op->info().name, metric));
       const double error = 100 * (simulated->second / paper - 1);
       done.error_percent[metric] = error;
-      add_error(result.summary, metric, error, result.cells.size());
-      if (scenario.tables)
-        add_error(result.table_summary[cell.at[*scenario.tables]], metric, error, result.cells.size());
+      result.summary[metric].add(error, result.cells.size());
+      if (scenario.tables) result.table_summary[cell.at[*scenario.tables]][metric].add(error, result.cells.size());
     }
     done.cell = std::move(cell);
     result.cells.push_back(std::move(done));
     if (on_cell) on_cell();
   }
-  const auto divide = [](std::map<std::string, MetricSummary>& summaries) {
-    for (auto& [metric, summary] : summaries) summary.mape_percent /= summary.cells;
-  };
-  divide(result.summary);
-  for (auto& [table, summaries] : result.table_summary) divide(summaries);
   result.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

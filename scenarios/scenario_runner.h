@@ -34,13 +34,6 @@ struct CellResult {
   std::optional<double> paper_utilisation() const;
 };
 
-struct MetricSummary {
-  double mape_percent = 0;     // mean absolute error
-  double worst_percent = 0;    // the signed error of the worst cell
-  std::size_t worst_cell = 0;  // its index
-  int cells = 0;
-};
-
 struct ScenarioResult {
   std::vector<CellResult> cells;
   std::map<std::string, MetricSummary> summary;

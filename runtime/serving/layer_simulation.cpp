@@ -36,8 +36,13 @@ double LayerSimulation::prefill_attention(std::int64_t tp, std::int64_t tokens) 
   return few + static_cast<double>(heads - k_few) * (of_heads(k_few + 1) - few);
 }
 
-LayerCycles LayerSimulation::run(const models::LlamaConfig& config, std::int64_t tp,
-                                 const std::vector<models::SequenceStep>& batch, bool with_ends) {
+std::vector<OperatorTime> LayerSimulation::operators(std::int64_t tp, const std::vector<models::SequenceStep>& batch) {
+  return simulate(m_config, tp, batch, true).first.operators;
+}
+
+std::pair<IterationResult, std::int64_t> LayerSimulation::simulate(const models::LlamaConfig& config, std::int64_t tp,
+                                                                   const std::vector<models::SequenceStep>& batch,
+                                                                   bool with_ends) {
   ++m_runs;
   sim::ClusterOptions cluster;
   cluster.depth = sim::Depth::timing;
@@ -73,9 +78,14 @@ LayerCycles LayerSimulation::run(const models::LlamaConfig& config, std::int64_t
   ClusterStage::Run run = stage.start(iteration);
   std::int64_t sums = 0;
   while (run.advance() != nullptr) ++sums;
-  const IterationResult result = run.finish();
+  IterationResult result = run.finish();
   if (result.fault) throw RuntimeError(fmt::format("a kernel of the layer faults: {}", result.fault->str()));
+  return {std::move(result), sums};
+}
 
+LayerCycles LayerSimulation::run(const models::LlamaConfig& config, std::int64_t tp,
+                                 const std::vector<models::SequenceStep>& batch, bool with_ends) {
+  const auto [result, sums] = simulate(config, tp, batch, with_ends);
   LayerCycles cycles;
   bool is_behind = false;
   std::int64_t launches_of_operators = 0;

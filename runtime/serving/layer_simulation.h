@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "kernels/dtype.h"
 #include "models/config.h"
 #include "models/graph.h"
+#include "runtime/backend/backend.h"
 #include "runtime/kv/kv_cache.h"
 #include "runtime/plan.h"
 #include "sim/cluster.h"
@@ -41,7 +43,13 @@ class LayerSimulation {
 
   std::int64_t runs() const { return m_runs; }
 
+  /// What of it each operator took, those before and behind the layer too.
+  std::vector<OperatorTime> operators(std::int64_t tp, const std::vector<models::SequenceStep>& batch);
+
  private:
+  /// One layer in one cluster; with the number of sums over the group.
+  std::pair<IterationResult, std::int64_t> simulate(const models::LlamaConfig& config, std::int64_t tp,
+                                                    const std::vector<models::SequenceStep>& batch, bool with_ends);
   LayerCycles run(const models::LlamaConfig& config, std::int64_t tp, const std::vector<models::SequenceStep>& batch,
                   bool with_ends);
 

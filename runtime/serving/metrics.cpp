@@ -57,8 +57,7 @@ Percentiles percentiles(std::vector<double> values) {
 }
 
 ServiceLevel ServiceLevel::parse(const std::string& text) {
-  constexpr double k_anything = std::numeric_limits<double>::infinity();
-  ServiceLevel level{k_anything, k_anything};
+  ServiceLevel level;
   const auto bad = [&](const std::string& why) {
     return RuntimeError(
         fmt::format("service level '{}': {}; write ttft=SECONDS,tpot=SECONDS, either alone too", text, why));
@@ -83,6 +82,8 @@ ServiceLevel ServiceLevel::parse(const std::string& text) {
   }
   return level;
 }
+
+bool ServiceLevel::is_bound() const { return std::isfinite(ttft_s) || std::isfinite(tpot_s); }
 
 bool ServiceLevel::met_by(const RequestRecord& request) const {
   return request.outcome == Outcome::finished && request.ttft_s() <= ttft_s && request.tpot_s() <= tpot_s;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,10 +20,13 @@ Percentiles percentiles(std::vector<double> values);
 
 /// What a user wants of a request. Infinite: anything.
 struct ServiceLevel {
-  double ttft_s = 0, tpot_s = 0;  // at most
+  double ttft_s = std::numeric_limits<double>::infinity();  // at most
+  double tpot_s = std::numeric_limits<double>::infinity();
   /// "ttft=2,tpot=0.2" in seconds; either may be left out. Throws RuntimeError.
   static ServiceLevel parse(const std::string& text);
   bool met_by(const RequestRecord& request) const;
+  /// Whether anything is asked.
+  bool is_bound() const;
 };
 
 struct ServingMetrics {

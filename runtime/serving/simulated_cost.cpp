@@ -252,10 +252,20 @@ LayerCycles SimulatedCost::Layers::decode(Share& share, std::int64_t tp, const B
 
 namespace {
 
+/// Numbers that decide what one cluster takes.
+std::string cluster_text(const sim::Machine& machine) {
+  std::string text;
+  for (const sim::MachineNumber& n : machine.numbers()) {
+    const bool is_between = n.key.starts_with("link.") || n.key.starts_with("host.") || n.key.starts_with("device.");
+    if (!is_between) text += fmt::format("{}={} ", n.key, n.value);
+  }
+  return text;
+}
+
 std::string key_of(const sim::Machine& machine, const models::LlamaConfig& config, const SimulatedCostOptions& options,
                    std::int64_t context) {
   const ExecutionPlan& plan = options.plan;
-  return fmt::format("{:x} {} {} {} {} {} {} {} {} | {} {} {} {} {} {} | {} {} {}", machine.fingerprint(),
+  return fmt::format("{} {} {} {} {} {} {} {} {} | {} {} {} {} {} {} | {} {} {}", cluster_text(machine),
                      config.hidden_size, config.intermediate_size, config.heads, config.kv_heads, config.head_dim,
                      config.vocab_size, config.qkv_bias, config.o_bias, static_cast<int>(options.dtype),
                      static_cast<int>(plan.operators), plan.fusion, static_cast<int>(plan.attention),
