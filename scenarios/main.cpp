@@ -132,8 +132,9 @@ int run(int argc, char** argv) {
   add_json_option(app, common);
   add_machine_options(app, common);
   std::vector<Command> commands;
-  for (auto* add : {add_generate, add_exec, add_debug, add_import, add_check, add_fmt, add_schedule, add_op, add_run,
-                    add_fit, add_regress, add_describe, add_explore, add_make_model, add_plan, add_explain, add_report}) {
+  for (auto* add :
+       {add_generate, add_exec, add_debug, add_import, add_check, add_fmt, add_schedule, add_op, add_run, add_fit,
+        add_regress, add_describe, add_explore, add_make_model, add_plan, add_explain, add_report}) {
     commands.push_back(add(app, common));
   }
   refuse_empty_values(app);
