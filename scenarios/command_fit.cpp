@@ -134,8 +134,7 @@ Command add_fit(CLI::App& app, CommonOptions& common) {
   sub->add_option("--parameters", options->parameters,
                   "Numbers to fit (default ddr.bandwidth_gb_s,dma.broadcast_rendezvous_us)")
       ->type_name("KEY,KEY");
-  sub->add_option("--write", options->file,
-                  "Write the values into FILE and the residuals beside it (.fit.json)")
+  sub->add_option("--write", options->file, "Write the values into FILE and the residuals beside it (.fit.json)")
       ->type_name("FILE");
   add_json_option(*sub, common);
   add_machine_options(*sub, common);

@@ -52,7 +52,7 @@ std::string GridScenario::text(const Point& at) const {
   std::vector<std::string> words;
   for (std::size_t a = 0; a < axes.size(); ++a) {
     if (!axes[a].is_named() && at[a] == 0) continue;  // as the dimension's help says
-    if (axes[a].words.size() == 1) continue;                  // nothing else it could be
+    if (axes[a].words.size() == 1) continue;          // nothing else it could be
     if (!axes[a].is_dtype || axes[a].values.size() > 1)
       words.push_back(fmt::format("{}={}", axes[a].name, axes[a].text(at[a])));
   }
